@@ -1,10 +1,10 @@
-"""Ask for known weaknesses of the Python packages that the image has, by pip-audit.
+"""Find known weaknesses of the image's Python packages, by pip-audit.
 
-python hack/audit.py
+    python hack/audit.py
 
-The lock says which packages, with which versions. The service is that of pip-audit's own choice, so
-this needs a network. Debian's packages and the jars are in the image's bill of materials, which
-scanners of images read (/opt/sluice/sbom.cdx.json).
+The lock names the packages and their versions. pip-audit asks its own default service, so this
+needs a network. Debian's packages and the jars are in the image's bill of materials, which scanners
+of images read (/opt/sluice/sbom.cdx.json).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
 
 UNASKED = ("onnection", "Max retries", "timed out", "ServiceError", "could not be audited")
-"""Words of a pip-audit that could not ask: there is no network, or an index without weaknesses."""
+"""Words of pip-audit if it could not ask: no network, or an index without weaknesses."""
 
 
 def main() -> int:
-    """Ask.
+    """Run pip-audit, and print its findings.
 
     Returns:
-        0 if there is nothing, 1 if there are weaknesses, 3 if nobody could be asked.
+        0 without weaknesses, 1 with weaknesses, 3 if the service could not be asked.
     """
     uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")  # as bootstrap.sh has it
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder, "requirements.txt")
         export = ("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file")
         subprocess.run([uv, *export, wanted], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        # Strict, since packages that it cannot ask about would count as good ones.
+        # Strict, since otherwise packages that the service does not know would count as good.
         audit = ("tool", "run", "pip-audit", "--strict", "--disable-pip", "--requirement")
         try:
             done = subprocess.run(

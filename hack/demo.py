@@ -68,7 +68,7 @@ class Stages:
         self._least = [0.0] * STAGES
         with suppress(FileNotFoundError):
             known = json.loads(file.read_text(encoding="utf-8"))
-            if len(known) == STAGES:  # else they are of a demo with other stages
+            if len(known) == STAGES:  # otherwise a demo with other stages recorded them
                 self._least = known
 
     @contextmanager
@@ -129,7 +129,7 @@ def follow(cluster: Cluster) -> bool:
 
 
 def fetch() -> None:
-    """Provide what the image of the store is made of."""
+    """Fetch the parts of the store's image."""
     ensure_jars(say)
     compiled_client()
 

@@ -32,7 +32,7 @@ class Panel(NamedTuple):
         query: its query in PromQL.
         legend: the name of a series, with labels in double braces; empty for a table.
         unit: Grafana's name of the values' unit.
-        means: what it shows, if the title does not say all.
+        means: explanation, if the title does not say everything.
     """
 
     title: str

@@ -3,8 +3,8 @@
 python hack/genman.py           write man/man1/*.1
 python hack/genman.py --check   fail if a page is out of date, missing or surplus
 
-The package click-man would do it too. But it takes neither commands that are imported when they are
-called, nor exit codes, nor lines that begin with a dot, and it lists commands that are hidden.
+The package click-man does not suffice. It supports neither commands that are imported at their
+call, nor exit codes, nor lines that begin with a dot, and it lists hidden commands.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ Node = dict[str, Any]
 
 
 def resolved(node: Node) -> Node:
-    """Return a node with what its reference leads to, but with a description of its own."""
+    """Return a node merged with the definition that it refers to. The node's own fields win."""
     reference: str = node.get("$ref", "")
     if not reference:
         return node
@@ -73,7 +73,7 @@ def default(path: tuple[str, ...]) -> str:
 
 
 def allowed(node: Node) -> str:
-    """Return which values there may be, if they are few or in a range."""
+    """Return the allowed values, if they are few or a range."""
     if "enum" in node:
         return ", ".join(f"`{one}`" for one in node["enum"] if one)
     if "minimum" in node:

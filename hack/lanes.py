@@ -198,7 +198,7 @@ def _run_all(lanes: list[Lane], arguments: list[str]) -> None:
         finally:
             up.set()
     for done in runs.values():
-        done.result()  # raises what a lane raised
+        done.result()  # raises a lane's exception
 
 
 def _durations(report: Path) -> dict[str, float]:
@@ -231,7 +231,7 @@ def _tell_progress(lanes: list[Lane], over: threading.Event) -> None:
 
 
 def _next(*, failed: bool) -> str:
-    """Return hints on what to look at. They precede the last line, which has the counts."""
+    """Return hints on the next steps. They precede the last line, which has the counts."""
     lines = [f"How long each test took: {_ARTIFACTS.relative_to(_ROOT)}/LANE.xml."]
     if failed:
         lines.append("One test alone, with the files it leaves: .venv/bin/pytest PATH::NAME.")

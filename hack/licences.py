@@ -1,11 +1,11 @@
-"""Check the licences of what the image has: Python's packages and Spark's jars.
+"""Check the licences of the image's contents: Python packages and Spark's jars.
 
 python hack/licences.py         of the packages in the lock and the jars that the image keeps
 python hack/licences.py BILL    of the components in a bill of materials, such as the image's own
 
-Fails with the name and the licence of each component whose licence is not allowed, or not known.
-The image has them as they are published, with their licences' texts. So licences that ask for no
-more than that are allowed, and none that reaches over to Sluice itself.
+The check fails with the name and licence of each component whose licence is unknown or not allowed.
+The image has the components as published, with the texts of their licences. So the check allows
+licences that ask for no more than that, and no licence that extends to Sluice itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED: Final = {
     *("0BSD", "Apache-1.1", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "PSF-2.0"),
-    # Their own files stay under them, and nothing else.
+    # These licences cover their own files and nothing else.
     *("CDDL-1.0", "CDDL-1.1", "EPL-2.0", "MPL-1.1", "MPL-2.0"),
 }
 """The licences that components may have, by SPDX's names."""
 
 NAMES: Final = (
-    # The first that is found counts. Those that would not be allowed come first.
+    # The first match counts. Licences that are not allowed come first.
     (r"affero|\bAGPL", "AGPL"),
     (r"lesser|\bLGPL|/lgpl", "LGPL"),
     (r"classpath", "GPL-2.0-only WITH Classpath-exception-2.0"),
@@ -93,7 +93,7 @@ def _is_allowed(said: str) -> bool:
 
 
 def _said(component: Component) -> list[str]:
-    """Return what is known of a component's licence; any of it holds."""
+    """Return the known licences of a component. A user may choose any of them."""
     for pattern, licence in SILENT.items():
         if fnmatch(component["name"], pattern):
             return [licence]
@@ -102,7 +102,7 @@ def _said(component: Component) -> list[str]:
 
 
 def _name(said: str) -> str:
-    """Return SPDX's name of a licence; what a package calls it if that is none."""
+    """Return SPDX's name of a licence, or the package's own name if SPDX has none."""
     if said in ALLOWED:
         return said
     found = (name for pattern, name in NAMES if re.search(pattern, said, re.IGNORECASE))
@@ -124,7 +124,7 @@ def of_checkout() -> list[Component]:
 
 
 def locked(lock: Mapping[str, Any]) -> set[str]:
-    """Return the names of the packages that Sluice needs, without those for development."""
+    """Return the names of the packages that Sluice needs at run time."""
     needs = {
         one["name"]: [other["name"] for other in one.get("dependencies", [])]
         for one in lock["package"]
@@ -139,7 +139,7 @@ def locked(lock: Mapping[str, Any]) -> set[str]:
 
 
 def main() -> int:
-    """Check, and return the exit code."""
+    """Check the licences, and return the exit code."""
     if len(sys.argv) > 1:
         listed = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["components"]
         components = [one for one in listed if not one["bom-ref"].startswith("pkg:deb/")]

@@ -1,8 +1,8 @@
 """Fetch the library that draws the charts of the gateway's pages: uPlot, by npm.
 
-Its files are nowhere in this repository. They are put where a checkout, a wheel and the build of
-the image of queries look for them. npm's own settings count. The package that it fetches has to
-have the hash that is written here.
+This repository does not contain the library's files. The tool puts them into the places where a
+checkout, a wheel and the build of the image of queries look for them. npm's own settings apply. The
+fetched package must have the hash below.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PagePartsError(Exception):
 
 
 def fetched() -> Path:
-    """Return the folder of the files, which are fetched once.
+    """Return the folder of the files. The first call fetches them.
 
     Raises:
         PagePartsError: npm is missing or fails, or the package is another one.
@@ -76,7 +76,7 @@ def _provide_npm() -> None:
 
 
 def place(targets: tuple[Path, ...] = PLACES) -> None:
-    """Put the files into each place where they are not yet."""
+    """Put the files into each place that lacks them."""
     source = fetched()
     for target in targets:
         for name in FILES.values():

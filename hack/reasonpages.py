@@ -1,8 +1,7 @@
-"""Make the site's pages of reasons: one for each, from the catalogue.
+"""Make the site's page of each reason, from the catalogue.
 
-A page has what the table of docs/conditions.md has of the reason, the messages of a resource in
-that state (`tests/support/situations/situations.py`), and the places in the guides that name the
-reason.
+A page has the reason's row in the table of docs/conditions.md, the messages of a resource in that
+state (`tests/support/situations/situations.py`), and the places in the guides that name the reason.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _facts(reason: Reason | FailureReason) -> Iterator[tuple[str, str]]:
 
 
 def _example(reason: str) -> Iterator[str]:
-    """Yield a part with the messages of a resource that has the reason, if there is one."""
+    """Yield a section with the messages of a resource that has the reason, if there is one."""
     for situation in SITUATIONS:
         lines = list(_conditions(situation, reason))
         if lines:
@@ -110,7 +109,7 @@ def _example(reason: str) -> Iterator[str]:
 
 
 def _conditions(situation: Situation, reason: str) -> Iterator[str]:
-    """Yield the conditions of a situation that have the reason. A message stands once."""
+    """Yield the conditions of a situation that have the reason, each message once."""
     told = set()
     for condition in situation.body["status"].get("conditions", []):
         if condition["reason"] == reason:

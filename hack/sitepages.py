@@ -1,8 +1,8 @@
-"""MkDocs' hooks: which files the documentation's site consists of.
+"""MkDocs' hooks, which choose the files of the documentation's site.
 
-Each file is at the path that it has in the repository. So the links that work in a checkout work on
-the site, and MkDocs checks them. Besides docs/, the site has the other pages of the repository, a
-page for each reason, and every file that a page links to, such as the test that shows a claim.
+Each file keeps its path in the repository. So the links of a checkout work on the site, and MkDocs
+checks them. Besides docs/, the site has the repository's other pages, a page for each reason, and
+every file that a page links to, such as the test that shows a claim.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests")]  # MkDocs knows neither
+sys.path[:0] = [str(ROOT / "hack"), str(ROOT / "tests")]  # neither folder is on MkDocs' path
 
 import reasonpages  # noqa: E402 - see the line above
 from sluice.core.catalogue import PAGE  # noqa: E402 - as above

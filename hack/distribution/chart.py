@@ -67,7 +67,7 @@ def package(chart: Path, into: Path, version: Version, epoch: int) -> Path:
 
 
 def _settled(archive: bytes, epoch: int) -> bytes:
-    """Return the same archive with one time for all its files: Helm puts the present one there."""
+    """Return the archive with one time for all its files, in place of Helm's present time."""
     plain = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as before,

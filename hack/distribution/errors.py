@@ -1,4 +1,4 @@
-"""What goes wrong while a release is made."""
+"""The error of this package."""
 
 
 class DistributionError(Exception):

@@ -31,7 +31,7 @@ _SECONDS: Final = 300
 def build(into: Path) -> list[Path]:
     """Make all files of a release, and return them.
 
-    The folder appears when it is whole. An older one in its place is replaced.
+    The folder appears only when it is complete, and replaces an older one.
 
     Raises:
         DistributionError: something is missing, or the folder has other files.
@@ -58,7 +58,7 @@ def files(folder: Path) -> Iterator[Path]:
 def commit_time() -> int:
     """Return SOURCE_DATE_EPOCH if it is set, else the commit's time, in seconds since 1970.
 
-    `git archive` gives all files the commit's time, so without git that of a file is taken.
+    `git archive` gives all files the commit's time. So without git, a file's time is used.
     """
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
         if not given.isdecimal():

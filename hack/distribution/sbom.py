@@ -3,7 +3,7 @@
 uv writes the list of Python's packages from the lock, with the hash of each file. The jars that the
 image keeps of PySpark are added, and the Debian packages that the Dockerfile names. Debian resolves
 their versions and their own packages when it builds the image, so they are not known here: the
-image has a bill of its own, from what it has (`docker/bill.py`).
+image has a bill of its own, made from its contents (`docker/bill.py`).
 """
 
 from __future__ import annotations

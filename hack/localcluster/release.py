@@ -66,7 +66,7 @@ def install(
 
 
 def take_back_interrupted(cluster: Cluster, name: str, namespace: str) -> None:
-    """Take back an installation whose Helm was killed: Helm refuses any other one until then.
+    """Undo an installation whose Helm was killed. Until then Helm refuses any other.
 
     Args:
         cluster: the cluster.

@@ -44,8 +44,9 @@ class ClusterStore:
             needs logins as well, and exists beside the other stores.
 
     Attributes:
-        users: its accounts; empty if no login is required.
-        bundle: the certificate of its authority, in PEM, if it speaks TLS; there once it is up.
+        users: the store's accounts; empty if no login is required.
+        bundle: the certificate of its authority, in PEM, if it speaks TLS. It exists once the store
+            is up.
     """
 
     def __init__(
@@ -205,11 +206,11 @@ class ClusterStore:
             yield (HOST, controller), (HOST, segment_store)
 
     def _trust(self) -> ssl.SSLContext | None:
-        """Return how a probe trusts the store; None if it speaks no TLS."""
+        """Return the TLS context of a probe; None if the store speaks no TLS."""
         if self.bundle is None:
             return None
         context = ssl.create_default_context(cafile=self.bundle)
-        context.check_hostname = False  # it is asked by its pod's address
+        context.check_hostname = False  # the probe uses the pod's address
         context.set_alpn_protocols(["h2"])
         return context
 
@@ -233,8 +234,9 @@ class ClusterStore:
 
     def _apply(self, *objects: dict[str, Any]) -> None:
         items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        # By the server, for another process may make the same objects at this moment. To validate
-        # them takes the API's whole description, which a busy machine may not tell in time.
+        # A server-side apply, since another process may make the same objects at this moment.
+        # Validation needs the whole description of the API, which a busy machine may not return in
+        # time.
         words = ("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
         self._cluster.kubectl(*words, stdin=json.dumps(items))
 

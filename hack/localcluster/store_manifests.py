@@ -36,8 +36,8 @@ _PORTS = {
     "segmentstore_rest": 6061,
 }
 
-# Clients and the server itself must reach the published address. The pod's own address meets this;
-# the kubelet puts it in place of the variable.
+# Clients and the server itself must reach the published address, as they do the pod's own address.
+# The kubelet replaces the variable by it.
 _PLACE = Place(
     ports=_PORTS,
     listens="0.0.0.0",  # noqa: S104 - a pod has its addresses for itself
@@ -93,8 +93,8 @@ def files(name: str, users: Sequence[User], tls: ServerTLS | None) -> dict[str, 
 def service(name: str, *, tls: bool = False) -> dict[str, Any]:
     """Return the Service of the controller, and with TLS of the segment store.
 
-    A certificate is for a name, and not for the address that a pod will have. The server itself
-    finds its segment store there before it is ready.
+    A certificate is for a name, not for the later address of a pod. The server itself finds its
+    segment store by this Service before it is ready.
     """
     ports = {"controller": CONTROLLER_PORT} | ({"segmentstore": SEGMENTSTORE_PORT} if tls else {})
     return {

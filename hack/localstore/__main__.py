@@ -1,7 +1,7 @@
 """Start, stop or show a local Pravega.
 
-`python -m localstore up|down|status [--cluster] [--data DIR]`. `fetch` downloads and compiles all
-that a store needs, without starting it.
+`python -m localstore up|down|status [--cluster] [--data DIR]`. `fetch` downloads and compiles the
+store's parts, without starting it.
 """
 
 import argparse

@@ -130,9 +130,9 @@ class Cluster:
             self._scratch.remove()
 
     def admit(self, users: Sequence[User]) -> None:
-        """Have these accounts only, once the controller is started again: it does not look again.
+        """Replace the accounts. The controller reads them only at its next start.
 
-        The first one, which the servers use, stays as it is.
+        The first account, which the servers use, must stay the same.
         """
         self._security.write(users)
 
@@ -144,8 +144,9 @@ class Cluster:
         """Stop one server if it runs, start it again, and wait until it serves.
 
         The controller serves only while the segment store does. Other servers may need longer to
-        recover: see `wait_ready`. A server that ends while it starts is started again a few times,
-        as by a kubelet: Pravega's controller ends if another's bucket vanishes while it lists them.
+        recover: see `wait_ready`. A server that ends during its start is started again a few times,
+        as by a kubelet. For example, Pravega's controller ends if another controller's bucket
+        vanishes while it lists the buckets.
 
         Raises:
             LocalStoreError: the server ended each time, or does not serve in time.

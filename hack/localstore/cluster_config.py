@@ -52,7 +52,7 @@ class Layout:
     Attributes:
         data: the cluster's directory.
         ports: the servers' ports.
-        security: what they ask of their clients.
+        security: the logins and TLS of the servers.
         published: port at which clients and the controller find the segment store; the segment
             store's own port if left out.
     """

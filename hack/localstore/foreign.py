@@ -41,7 +41,7 @@ class Following:
         return int(self._call("readSoFar", {"readers": self._number})["events"])
 
     def end(self, *, patience: int = 60) -> reports.Read:
-        """Read to the end of the stream, which must be sealed. Return all that was read.
+        """Read to the end of the stream, which must be sealed. Return a report of all read events.
 
         Args:
             patience: seconds to wait for the end.
@@ -180,7 +180,7 @@ class ForeignClient(ForeignBytes, ForeignDelays, ForeignGroups, ForeignMany):
         Returns:
             Whether that succeeded.
         """
-        # So many digits name the one number of the segment, however near to 0 it is.
+        # So many digits identify the number exactly, however near to 0 it is.
         new = ",".join(f"{low:.25f}-{high:.25f}" for low, high in ranges)
         return self._changed(
             "scale",

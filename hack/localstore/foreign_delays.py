@@ -1,4 +1,4 @@
-"""The Java client's commands that measure how late events are read, and follow as it would."""
+"""The Java client's commands that measure the delay of events, and that follow a stream."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping

@@ -58,7 +58,7 @@ def segment_store_serves(
         host: the store's address.
         port: the store's port.
         others: the other segment stores. They need not run.
-        tls: how they are trusted; None if they speak no TLS.
+        tls: context by which the probe trusts them; None if they speak no TLS.
     """
     own = _answered(host, port, tls)
     if own is None:
@@ -98,7 +98,7 @@ def controller_serves(
         host: the controller's address.
         port: the controller's gRPC port.
         authorization: the header's value, if authentication is on.
-        tls: how it is trusted, with the protocol h2; None if it speaks no TLS.
+        tls: context by which the probe trusts it, with the protocol h2; None if it speaks no TLS.
 
     Returns:
         Whether an answer came.

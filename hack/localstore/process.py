@@ -37,10 +37,10 @@ def _disown() -> None:
 
 
 def one_start() -> AbstractContextManager[None]:
-    """Hold the right to start a store, which one process of this machine has at a time.
+    """Hold the right to start a store. One process of this machine has it at a time.
 
-    A store that starts alone takes 5 s of processor time. Where four started at a time, on two
-    processors, each took 22 to 44 s.
+    A store that starts alone takes 5 s of processor time. When four stores started at the same time
+    on two processors, each took 22 to 44 s.
     """
     return locked(cache_root() / "start.lock")
 

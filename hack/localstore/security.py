@@ -18,7 +18,7 @@ Properties = dict[str, object]
 
 @dataclass(frozen=True)
 class Security:
-    """What the servers ask of their clients, and of each other.
+    """The logins and TLS that the servers require of clients and of each other.
 
     Attributes:
         users: accounts; no login is required if there are none. The servers use the first.
@@ -38,7 +38,7 @@ class Security:
         return f"Basic {_pair(self.users[0])}" if self.users else None
 
     def context(self) -> ssl.SSLContext | None:
-        """Return how a probe trusts the servers; None if they speak no TLS."""
+        """Return the TLS context of a probe; None if the servers speak no TLS."""
         if self.tls is None:
             return None
         context = ssl.create_default_context(cafile=self.tls.authority)
@@ -46,7 +46,7 @@ class Security:
         return context
 
     def write(self, users: Sequence[User]) -> None:
-        """Write the accounts. They count once the controller is started again."""
+        """Write the accounts. The controller reads them at its next start."""
         self.accounts.write_text(accounts_file(users))
 
     def of_controller(self) -> Properties:

@@ -1,4 +1,4 @@
-"""Drivers in pods of a real cluster, alone and with executors, and what becomes of them."""
+"""Drivers in pods of a real cluster, alone and with executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from sluice.core.workloads.plan import Plan
 
-# The first one may build the image, beside others that want the processors.
+# The first test may build the image, beside others that need the processors.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS = 1_200_000
@@ -32,7 +32,7 @@ _targets = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
-    """Gives the Pravega of the cluster."""
+    """Return the Pravega of the cluster."""
     found = ClusterStore(kube)
     with announce("Pravega in the cluster"):
         found.up(lambda _: None)
@@ -41,7 +41,7 @@ def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
 
 @pytest.fixture(scope="module")
 def java(store: ClusterStore) -> Iterator[ForeignClient]:
-    """Gives the official client, with the source written."""
+    """Yield the official client, with the source written."""
     with store.foreign() as client:
         client.create(*SOURCE, segments=4)
         client.write(*SOURCE, events=EVENTS, keys=100)
@@ -52,7 +52,7 @@ def java(store: ClusterStore) -> Iterator[ForeignClient]:
 def jobs(
     kube: Cluster, store: ClusterStore, announce: Callable[[str], Any]
 ) -> Iterator[DriverJobs]:
-    """Gives a namespace that admits restricted pods only."""
+    """Yield a namespace that admits restricted pods only."""
     with announce("the image of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
     name = f"sluice-test-{uuid4().hex[:8]}"
@@ -65,12 +65,12 @@ def jobs(
 
 @pytest.fixture
 def plan(jobs: DriverJobs, java: ForeignClient) -> Plan:
-    """Gives the plan of a copy to a target of its own."""
+    """Return the plan of a copy to a target of its own."""
     return jobs.plan(SOURCE, (SOURCE[0], f"target-{next(_targets)}"))
 
 
 def assert_copied(plan: Plan, store: ClusterStore, java: ForeignClient) -> None:
-    """The target has the source's bytes, as the stand-alone script reads them."""
+    """Check that the target has the source's bytes, as the stand-alone script reads them."""
     target = plan.streams[0].target
     reports = witness.assert_equal(store.segment_store, java, SOURCE, (target.scope, target.stream))
     assert sum(report["events"] for report in reports) == EVENTS
@@ -98,7 +98,7 @@ def test_a_driver_copies_alone(
 def test_a_driver_that_comes_late_succeeds(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """A copy that is whole is none that has to be made: the second driver needs no Spark."""
+    """A second driver of a whole copy succeeds without Spark."""
     assert jobs.start(plan).ended().code == 0
     end = jobs.start(plan, attempt=2).ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"})
@@ -185,7 +185,7 @@ def test_the_next_driver_goes_on(
 
 @pytest.mark.exhaustive
 def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> None:
-    """At SIGTERM it says goodbye before Kubernetes kills it, though its copy would last longer."""
+    """At SIGTERM a driver ends before Kubernetes kills it, even in a long copy."""
     job = jobs.start(plan, bytes_per_second=1 << 20)
     job.until_step("Transfer")
     name = job.pod["metadata"]["name"]

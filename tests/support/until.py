@@ -37,7 +37,7 @@ def until(what: str, check: Callable[[], T], *, seconds: float = PATIENCE, poll:
     """Wait until a check returns a true value, and return that value.
 
     Args:
-        what: what the test waits for, for the failure's message.
+        what: the awaited event, for the failure's message.
         check: the check.
         seconds: seconds after which the test fails.
         poll: seconds between two looks.

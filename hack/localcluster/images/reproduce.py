@@ -1,7 +1,8 @@
 """Build an image twice, from nothing, and compare the two.
 
-Sluice's is built without its archive of Java's classes, which no two builds have in common. The
-base has this machine's archives of Debian; elsewhere the Dockerfile's APT_SOURCES names some.
+Sluice's image is built without its archive of Java classes, which differs between any two builds.
+The base image uses this machine's archives of Debian. On other machines, the Dockerfile's
+APT_SOURCES names the archives.
 
 python -m localcluster.images.reproduce CONTEXT   e.g. `.` for Sluice's image
 """
@@ -26,10 +27,10 @@ Layer = dict[str, tuple[object, ...]]
 
 
 def build_twice(image: Image, say: Say) -> list[str]:
-    """Build an image in two storages that are empty before.
+    """Build an image in each of two empty storages.
 
     Returns:
-        What differs between the two; nothing if they have one digest.
+        The differences between the two images; empty if their digests are equal.
 
     Raises:
         LocalClusterError: a build failed.
@@ -47,7 +48,7 @@ def build_twice(image: Image, say: Say) -> list[str]:
 
 
 def differences(first: list[Path], second: list[Path]) -> Iterator[str]:
-    """Yield what differs between the layers of two images, as a line for each file."""
+    """Yield the differences between the layers of two images, with a line for each file."""
     if len(first) != len(second):
         yield f"{len(first)} layers, and {len(second)}"
         return
@@ -79,7 +80,7 @@ def _blob(folder: Path, digest: str) -> Path:
 
 
 def _entries(layer: Path) -> Layer:
-    """Return the files of a layer by their names, with all that is stored about each."""
+    """Return the files of a layer by name, with all stored facts about each."""
     found: Layer = {}
     with tarfile.open(layer) as files:
         for one in files:
@@ -90,7 +91,7 @@ def _entries(layer: Path) -> Layer:
 
 
 def main() -> int:
-    """Compare, and return the exit code."""
+    """Compare the two builds, and return the exit code."""
     context = Path(sys.argv[1]).absolute()
     image = Image("localhost/sluice", context, build_args={"CLASS_ARCHIVE": "no"})
     try:

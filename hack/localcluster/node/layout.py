@@ -150,7 +150,7 @@ state = "{RUN}/containerd"
             "podLogsDir": f"{self.state}/pod-logs",
             "volumePluginDir": f"{self.state}/volume-plugins",
             "serializeImagePulls": False,
-            # Find a pod that fills its disk sooner; the default minute is for many pods.
+            # Detects a pod that fills its disk sooner. The default of a minute is for many pods.
             "volumeStatsAggPeriod": "10s",
             # 100 % means never, because no registry could provide a collected image again.
             "imageGCHighThresholdPercent": 100,

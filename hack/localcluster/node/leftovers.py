@@ -1,4 +1,4 @@
-"""The leftovers of pods without a kubelet: mounts, control groups, links to logs."""
+"""The leftovers of pods after the kubelet's end: mounts, control groups, links to logs."""
 
 import os
 import re

@@ -34,7 +34,7 @@ _IDLE: Final = 30.0
 
 
 class _Turn(NamedTuple):
-    """One turn: delays of readers of the source and of the target, and what the follower took."""
+    """One turn: delays of readers of source and target, and the follower's use of resources."""
 
     source: Delays
     target: Delays

@@ -1,4 +1,4 @@
-"""A stream that is followed by a process of its own, and what the process costs."""
+"""A stream that a process follows, and the cost of the process."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Followed:
             raise BenchError(f"a follower failed: {self._said.read_text()[-2000:]}")
 
     def lag(self) -> Lag:
-        """Return what samples how far the target is behind."""
+        """Return a sampler of the target's lag."""
         return Lag(self._java, self.server, self.scope, self.source, self.target)
 
     @property

@@ -31,7 +31,7 @@ _WINDOW: Final = 0.5
 
 
 def measure_limits(place: Place, say: Say) -> list[Measurement]:
-    """Follow what a writer has written at once, and change a limit midway.
+    """Follow events that a writer has written at once, and change a limit midway.
 
     A limit counts the bytes that are appended and those that are read back, as for any copy. So
     the follower moves twice the bytes until it ends, when all of them are compared.

@@ -1,4 +1,4 @@
-"""What five hundred viewers of one query cost a gateway, and how long a row takes to reach them."""
+"""The cost of five hundred viewers of one query for a gateway, and the delay of a row."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Thousands of resources: what they cost an operator at rest, and when much happens at once."""
+"""The cost of thousands of resources for an operator, at rest and in bursts of events."""

@@ -1,4 +1,4 @@
-"""What an operator does when much happens at once: submits, mistakes, a store that is away."""
+"""An operator under bursts: many submitted resources, mistakes, and a store that is away."""
 
 from __future__ import annotations
 

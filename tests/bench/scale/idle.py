@@ -1,4 +1,4 @@
-"""What an operator takes for resources of which half are copies that are done, half streams."""
+"""The cost of an operator at rest: half of its resources are finished copies, half are streams."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LEAVING_KEY: Final = "idle_delete_500_s"
 
 
 class Rest(NamedTuple):
-    """What an operator took at rest."""
+    """The resources that an operator used at rest."""
 
     synced: float
     started: float

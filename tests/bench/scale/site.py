@@ -83,7 +83,7 @@ class Site:
 
 
 class Operator:
-    """An operator process, and what it takes.
+    """An operator process and its use of resources.
 
     Args:
         site: where it runs.
@@ -156,12 +156,12 @@ class Operator:
 
     @property
     def is_ready(self) -> bool:
-        """Whether /readyz says so."""
+        """Tell whether /readyz says so."""
         return self._process.probe("readyz")[0] == 200
 
     @property
     def is_alive(self) -> bool:
-        """Whether /livez says so."""
+        """Tell whether /livez says so."""
         return self._process.probe("livez")[0] == 200
 
     def metrics(self) -> Samples:
@@ -207,7 +207,7 @@ def scale_site(say: Say) -> Iterator[Site]:
 def namespace(site: Site) -> Iterator[str]:
     """Provide a namespace that no other operator serves, with a scope of that name in the store.
 
-    Afterwards it is deleted with all that is in it, without the operator: the store goes too.
+    Afterwards it is deleted with its contents, without the operator, since the store goes too.
     """
     name = f"{OUTSIDE}scale-{uuid4().hex[:8]}"
     site.cluster.kubectl("create", "namespace", name)

@@ -1,6 +1,6 @@
-"""Archives from their resources to what lies in a bucket or a volume, and back, by an operator.
+"""Archives in a bucket or a volume, and restores, by an operator from their resources.
 
-The operator is a process against a real API server; driver pods are run here
+The operator is a process at a real API server. The test runs the driver pods
 (`support.cluster.kubelet`).
 """
 
@@ -33,7 +33,7 @@ EVENTS, KEYS = 2000, 32
 
 
 def source(scope: str) -> dict[str, Any]:
-    """The stream that is archived."""
+    """Return the archived stream."""
     return {"storeRef": {"name": "store"}, "scope": scope, "stream": "orders"}
 
 
@@ -48,7 +48,7 @@ def restore(desk: Desk, store: str, scope: str, run: int) -> None:
 
 
 def assert_whole(objects: Objects, runs: int) -> None:
-    """The archive holds so many runs, and is as it was recorded."""
+    """Check that the archive is intact and has this number of runs."""
     archive = Archive(objects)
     head = archive.head()
     assert head is not None
@@ -59,7 +59,7 @@ def assert_whole(objects: Objects, runs: int) -> None:
 def test_a_stream_goes_to_a_bucket_and_back(
     desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str
 ) -> None:
-    """Each run can be restored; the archive goes with its resource where that is wanted."""
+    """Each run in a bucket can be restored. The archive goes with its resource on request."""
     bucket = desk.bucket(gateway, "bucket")
     status = desk.until_reason("sst", "bucket", "Reachable")
     assert "latencyMilliseconds" in status
@@ -93,7 +93,7 @@ def test_a_stream_goes_to_a_bucket_and_back(
 def test_a_stream_goes_to_a_volume_and_back(
     desk: Desk, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:
-    """Only pods look into it; what their drivers tell is what the operator says."""
+    """Only pods mount the volume. The operator reports what their drivers tell."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -133,7 +133,7 @@ MARKET = (
 def test_a_scope_goes_to_a_bucket_and_back(
     desk: Desk, gateway: Gateway, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It is moved there: each stream is deleted once its archive is whole. All of it comes back."""
+    """A move to a bucket deletes each stream once its archive is whole. All streams come back."""
     scope = f"market-{uuid4().hex[:8]}"
     fill(foreign, scope, MARKET)
     before = seen(standalone.segment_store, foreign, scope)
@@ -158,7 +158,7 @@ def test_a_scope_goes_to_a_bucket_and_back(
     status = desk.until_reason("sccp", "back", "Succeeded", "PartiallySucceeded", "Failed")
     assert status["streams"]["summary"] == "3/3", status
     after = seen(standalone.segment_store, foreign, scope)
-    # Ids count on where a stream of the name was before.
+    # Ids continue after those of the earlier stream of the name.
     assert_equal(before, after, same_ids=False)
     for name in ("away", "back"):
         desk.tenant.of_scopes.until_tidied(name)

@@ -31,7 +31,7 @@ def local_operator(
     archive_env: ArchiveCrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-archive-crash")
     with opened(kube, folder, archive_env.uri) as made:
         made.tenant.apply(*archive_env.stores(folder))
@@ -40,7 +40,7 @@ def local_operator(
 
 @pytest.fixture(scope="module")
 def hits(local_operator: LocalOperator) -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives-operator", found)
@@ -49,7 +49,7 @@ def hits(local_operator: LocalOperator) -> Iterator[Hits]:
 def scene_of(
     cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path, local_operator: LocalOperator
 ) -> OperatorScene:
-    """The work, and who dies."""
+    """Return the work, and who dies."""
     if cell.point.deed != "delete":
         return OperatorScene(env, cell.name, folder, local_operator)
     if cell.victim == "gateway":
@@ -65,7 +65,7 @@ def test_a_killed_operator_leaves_an_archive_whole_or_unseen(
     hits: Hits,
     tmp_path: Path,
 ) -> None:
-    """The driver goes on, and the next operator says how it ended, or deletes what is left."""
+    """The driver survives. The next operator reports its end, or deletes the remains."""
     archive_env.prepare(cell)
     die(cell, archive_env, scene_of(cell, archive_env, tmp_path, local_operator), hits)
 
@@ -73,5 +73,5 @@ def test_a_killed_operator_leaves_an_archive_whole_or_unseen(
 def test_each_point_was_reached_and_its_victim_died(
     request: pytest.FixtureRequest, hits: Hits
 ) -> None:
-    """No cell of this run was passed without what it is about."""
+    """Each cell of this run reached its point, and its victim died there."""
     assert_all_reached(request, hits)

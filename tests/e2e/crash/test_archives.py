@@ -1,7 +1,7 @@
 """Each process killed at each step of archives and restores: see docs/archive-crash-table.md.
 
-The witnesses are not Sluice's: the stand-alone hash script, a program that knows the format only,
-and what the proxies saw.
+The witnesses are not Sluice's: the stand-alone hash script, a program that knows only the format,
+and the records of the proxies.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ COMMANDS = [cell for cell in REACHABLE if cell.victim != "operator" and cell.poi
 
 @pytest.fixture(scope="module")
 def hits() -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table-archives", found)
 
 
 def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
-    """The work, and who dies."""
+    """Return the work, and who dies."""
     match cell.victim:
         case "driver":
             return DriverScene(env, cell.name, folder)
@@ -51,7 +51,7 @@ def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
 def test_an_archive_is_whole_or_not_seen_whoever_dies(
     cell: ArchiveCell, archive_env: ArchiveCrashEnv, hits: Hits, tmp_path: Path
 ) -> None:
-    """While the victim is dead, and in the end; a restored stream is the one that was archived."""
+    """During the victim's death and at the end, an archive is whole or hidden."""
     archive_env.prepare(cell)
     die(cell, archive_env, scene_of(cell, archive_env, tmp_path), hits)
 
@@ -59,5 +59,5 @@ def test_an_archive_is_whole_or_not_seen_whoever_dies(
 def test_each_point_was_reached_and_its_victim_died(
     request: pytest.FixtureRequest, hits: Hits
 ) -> None:
-    """No cell of this run was passed without what it is about."""
+    """Each cell of this run reached its point, and its victim died there."""
     assert_all_reached(request, hits)

@@ -24,7 +24,7 @@ SECONDS = 60.0
 
 @pytest.mark.exhaustive
 def test_two_drivers_of_one_plan_copy_it_once(env: CrashEnv, tmp_path: Path) -> None:
-    """Two drivers that run the same copy at once both succeed, and a reader gets it once."""
+    """Two drivers of one copy both succeed, and a reader gets each event once."""
     target = "two-drivers"
     copy = env.copy(tmp_path, target)
     with copy.running("run", "-o", "json") as one, copy.running("run", "-o", "json") as other:

@@ -28,7 +28,7 @@ def local_operator(
     env: CrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Gives an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
     folder = tmp_path_factory.mktemp("sluice-test-crash")
     with opened(kube, folder, env.uri) as made:
         yield made
@@ -36,7 +36,7 @@ def local_operator(
 
 @pytest.fixture(scope="module")
 def hits(local_operator: LocalOperator) -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table-operator", found)
@@ -46,7 +46,7 @@ def hits(local_operator: LocalOperator) -> Iterator[Hits]:
 def test_a_killed_operator_costs_nothing(
     cell: Cell, env: CrashEnv, local_operator: LocalOperator, hits: Hits, tmp_path: Path
 ) -> None:
-    """The driver goes on, and the next operator finds it and says how it ended."""
+    """The driver survives the operator. The next operator finds it and reports its end."""
     prepare(cell, env)
     die(cell, env, OperatorScene(env, cell.name, tmp_path, local_operator), hits)
 
@@ -54,5 +54,5 @@ def test_a_killed_operator_costs_nothing(
 def test_each_point_was_reached_and_its_operator_died(
     request: pytest.FixtureRequest, hits: Hits
 ) -> None:
-    """No cell of this run was passed without what it is about."""
+    """Each cell of this run reached its point, and its operator died there."""
     assert_all_reached(request, hits)

@@ -1,7 +1,7 @@
 """Each process of a copy killed at each point of the protocol: see docs/crash-table.md.
 
-The witnesses are not Sluice's: the stand-alone hash script, the official Java client, and what the
-proxies saw.
+The witnesses are not Sluice's: the stand-alone hash script, the official Java client, and the
+records of the proxies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def hits() -> Iterator[Hits]:
-    """Gives the table of what was reached, killed and found; it is written down in the end."""
+    """Yield the table of results, with points and dead processes. It is written at the end."""
     found: Hits = {}
     yield found
     write("crash-table", found)
@@ -47,7 +47,7 @@ def hits() -> Iterator[Hits]:
 def test_nothing_is_lost_twice_or_reordered_whoever_dies(
     cell: Cell, env: CrashEnv, hits: Hits, tmp_path: Path
 ) -> None:
-    """The copy is whole and exact in the end, and nothing else of it is left."""
+    """Whichever process dies, the copy is exact at the end and leaves nothing else."""
     prepare(cell, env)
     die(cell, env, COMMANDS[cell.victim](env, cell.name, tmp_path), hits)
 
@@ -55,5 +55,5 @@ def test_nothing_is_lost_twice_or_reordered_whoever_dies(
 def test_each_point_was_reached_and_its_victim_died(
     request: pytest.FixtureRequest, hits: Hits
 ) -> None:
-    """No cell of this run was passed without what it is about."""
+    """Each cell of this run reached its point, and its victim died there."""
     assert_all_reached(request, hits)

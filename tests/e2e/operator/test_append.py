@@ -23,7 +23,7 @@ LIVE = 50
 
 @pytest.fixture
 def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Gives a stream of 20,000 events that was scaled, and one with other key ranges."""
+    """Return a stream of 20,000 events that was scaled, and one with other key ranges."""
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     assert java.scale(scope, "orders")
@@ -33,7 +33,7 @@ def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
 
 
 def _appending(tenant: Tenant, name: str, streams: tuple[str, str]) -> Object:
-    """A copy that appends."""
+    """Return a copy that appends."""
     copy = tenant.copy_resource(name, *streams)
     copy["spec"]["target"]["onExists"] = "Append"
     return copy
@@ -47,7 +47,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
     streams: tuple[str, str],
     say: Callable[[str], None],
 ) -> None:
-    """The writer notices nothing; the resource applied again does nothing, another appends again.
+    """A resource appends once, beside a writer that notices nothing. Another appends again.
 
     The columns say so, and the target has its key ranges again.
     """
@@ -84,7 +84,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
 def test_append_that_is_deleted_leaves_no_trace(
     tenant: Tenant, scope: str, java: ForeignClient, streams: tuple[str, str]
 ) -> None:
-    """While it is staged nothing of it is in the target, and then nothing ever is."""
+    """An append that is deleted during staging never puts an event into the target."""
     java.write(scope, "orders", events=300_000, keys=KEYS, first=2 * EVENTS)
     before = _ranges(java, scope)
     copy = _appending(tenant, "gone", streams)
@@ -101,7 +101,7 @@ def test_append_that_is_deleted_leaves_no_trace(
 def test_what_is_done_with_a_stream_that_exists_cannot_be_changed(
     tenant: Tenant, streams: tuple[str, str]
 ) -> None:
-    """The API server says so, and names the field."""
+    """The API server refuses changes of `onExists`, and names the field."""
     copy = _appending(tenant, "fixed", streams)
     copy["spec"]["suspend"] = True
     tenant.apply(copy)
@@ -110,6 +110,6 @@ def test_what_is_done_with_a_stream_that_exists_cannot_be_changed(
 
 
 def _ranges(java: ForeignClient, scope: str) -> list[tuple[float | None, float | None]]:
-    """The key ranges of the segments of the target that take events."""
+    """Return the key ranges of the target's active segments."""
     segments = java.info(scope, "shop").segments
     return sorted((one.low, one.high) for one in segments if one.low is not None)

@@ -28,7 +28,7 @@ PARTS = (200_000, 150_000, 50_000)
 FEW = 100
 """Events of another stream, which a driver copies without."""
 
-SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole of it
+SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole stream
 EXECUTORS = {"runtime": {"executors": 1}}
 
 
@@ -37,10 +37,10 @@ class Orders:
     """A stream that a foreign client has written.
 
     Attributes:
-        scope: its scope; its name is `orders`, and a small one there is `refunds`.
+        scope: its scope, which also has the small stream `refunds`. The stream is `orders`.
         java: the client.
         store: the store.
-        digest: of the events, by the foreign reader.
+        digest: digest of the events, by the foreign reader.
     """
 
     scope: str
@@ -50,16 +50,16 @@ class Orders:
 
     @property
     def source(self) -> Object:
-        """As a resource names it."""
+        """The stream as a resource names it."""
         return {"storeRef": {"name": "store"}, "scope": self.scope, "stream": "orders"}
 
     def assert_whole(self, scope: str) -> None:
-        """A scope has the small stream, with the same bytes."""
+        """Check that a scope has the small stream, with the same bytes."""
         source, target = (self.scope, "refunds"), (scope, "refunds")
         witness.assert_equal(self.store.segment_store, self.java, source, target)
 
     def assert_like(self, stream: str) -> None:
-        """A stream has the same bytes in each segment, and the same events for a reader."""
+        """Check that a stream has the same bytes in each segment, and the same events."""
         target = (self.scope, stream)
         address = self.store.segment_store
         witness.assert_equal(address, self.java, (self.scope, "orders"), target)
@@ -68,7 +68,7 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def orders(java: ForeignClient, store: ClusterStore) -> Orders:
-    """Gives a stream that was split and merged."""
+    """Return a stream that was split and merged."""
     scope = f"archives-{uuid4().hex[:6]}"
     java.create_scope(scope)
     java.create(scope, "orders", segments=2)
@@ -85,7 +85,7 @@ def orders(java: ForeignClient, store: ClusterStore) -> Orders:
 
 @pytest.fixture(scope="module")
 def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGateway]:
-    """Gives an S3 gateway in the cluster, with a bucket."""
+    """Yield an S3 gateway in the cluster, with a bucket."""
     made = ClusterGateway(kube, "archives")
     with announce("an S3 gateway in the cluster"):
         made.up(lambda _: None)
@@ -95,7 +95,7 @@ def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGa
 
 @pytest.fixture
 def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
-    """Gives the namespace whose drivers may make executors, with archives meant."""
+    """Yield the namespace whose drivers may make executors, with archives meant."""
     yield replace(executor_tenant, copies="sarc")
     kinds = "sarc,scopy,sccp,sst"
     executor_tenant.run("delete", kinds, "--all", PATIENTLY)
@@ -103,7 +103,7 @@ def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
 
 @pytest.fixture
 def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
-    """Gives a StreamStore in the bucket, whose Secret is there."""
+    """Return a StreamStore in the bucket, whose Secret is there."""
     keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
     shop.apply(secret | {"stringData": keys})
@@ -119,7 +119,7 @@ def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
 
 @pytest.fixture
 def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
-    """Gives a StreamStore in a claim that pods mount."""
+    """Yield a StreamStore in a claim that pods mount."""
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
@@ -127,27 +127,27 @@ def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:
-    """A resource."""
+    """Return a resource."""
     body = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
     return body | {"spec": spec}
 
 
 def archive(orders: Orders, **spec: Any) -> Object:
-    """The stream's StreamArchive."""
+    """Return the stream's StreamArchive."""
     destination = {"storeRef": {"name": "backup"}, "path": "shop/orders"}
     made = {"source": orders.source, "destination": destination}
     return resource("StreamArchive", "orders", made | EXECUTORS | spec)
 
 
 def restore(orders: Orders, name: str, **spec: Any) -> Object:
-    """The StreamCopy that brings it back."""
+    """Return the StreamCopy that restores the stream."""
     source = {"archive": {"storeRef": {"name": "backup"}, "path": "shop/orders"}}
     target = {"storeRef": {"name": "store"}, "scope": orders.scope, "stream": name}
     return resource("StreamCopy", name, {"source": source, "target": target} | EXECUTORS | spec)
 
 
 def folder(orders: Orders) -> tuple[Object, Object]:
-    """A StreamArchive in a folder of its own, and the ScopeCopy that makes a scope of that."""
+    """Return a StreamArchive in its own folder, and the ScopeCopy that restores a scope from it."""
     place = {"storeRef": {"name": "backup"}, "path": "market/refunds"}
     source = orders.source | {"stream": "refunds"}
     made = resource("StreamArchive", "refunds", {"source": source, "destination": place})
@@ -164,9 +164,9 @@ def folder(orders: Orders) -> tuple[Object, Object]:
 def test_a_stream_is_archived_and_restored_by_executors(
     place: str, shop: Tenant, orders: Orders, request: pytest.FixtureRequest
 ) -> None:
-    """Bytes, key ranges and events are the source's, with tasks in pods of their own.
+    """Executors archive and restore the source's bytes, key ranges and events.
 
-    What is in the claim comes back as a scope as well, of which its driver tells in the target.
+    The archives in the claim are also restored as a scope. The driver records it in the target.
     """
     name, mounted = f"restored-{place}", place == "claim"
     small, whole = folder(orders)
@@ -191,7 +191,7 @@ def test_a_stream_is_archived_and_restored_by_executors(
 
 
 def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
-    """Kill a pod of this kind that runs, when there is one after this; its name."""
+    """Kill the next running pod of this kind after `after`, and return its name."""
 
     def names() -> list[str]:
         return [one["metadata"]["name"] for one in tenant.pods(component)]
@@ -207,9 +207,9 @@ def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
 def test_pods_that_are_killed_midway_cost_nothing(
     shop: Tenant, orders: Orders, bucket: Object, gateway: ClusterGateway
 ) -> None:
-    """Executors, the gateway and the driver: the archive is whole, and so is what is restored.
+    """Archive and restore are whole though executors, gateway and driver are killed midway.
 
-    Executors are there at full speed only, so they are killed as soon as they are seen.
+    Executors exist only at full speed, so they are killed as soon as they appear.
     """
     shop.apply(resource("StreamStore", "backup", bucket), archive(orders))
     first = kill(shop, "executor")

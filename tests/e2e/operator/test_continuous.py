@@ -20,13 +20,13 @@ EVICTION = """{{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {{"na
 
 
 def followed(tenant: Tenant, name: str) -> dict[str, Any]:
-    """Return how far a copy is."""
+    """Return the part of a copy's status about following."""
     found: dict[str, Any] = tenant.status(name).get("follow") or {}
     return found
 
 
 def until_followed(tenant: Tenant, name: str, stream: str) -> None:
-    """Wait until the status says that the target has all of the source."""
+    """Wait until the status says that the target has all bytes of the source."""
     size = sum(one["length"] for one in tenant.hashes(stream, segments=SEGMENTS))
     tenant.until(
         f"{name} has {size} bytes",
@@ -40,7 +40,7 @@ def until_followed(tenant: Tenant, name: str, stream: str) -> None:
 def test_a_copy_follows_through_an_eviction_and_is_cut_over_without_an_operator(
     tenant: Tenant, java: ForeignClient, sluice: Operator
 ) -> None:
-    """Kubernetes replaces the evicted pod, which is no failure; nothing is lost or twice."""
+    """Kubernetes replaces an evicted pod, which is no failure. Each event arrives once."""
     scope = f"live-{uuid4().hex[:8]}"
     source, target = f"{scope}/orders", f"{scope}/copy"
     java.create(scope, "orders", segments=SEGMENTS)

@@ -67,7 +67,7 @@ def test_applying_the_same_copy_again_does_nothing(
 def test_running_copy_tells_its_story(
     tenant: Tenant, source: Source, scope: str, sluice: Operator
 ) -> None:
-    """Columns, conditions, events, JSON logs and metrics say what happens, and kstatus agrees."""
+    """Columns, conditions, events, logs, metrics and kstatus agree on a running copy's state."""
     tenant.apply(tenant.copy_resource("told", source.name, f"{scope}/told", limits=SLOW))
     tenant.until_staged("told")
     row = tenant.run("get", "scopy", "told").splitlines()[-1]
@@ -97,7 +97,7 @@ def test_running_copy_tells_its_story(
 @pytest.mark.exhaustive
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
     """A copy that is slowed down goes on at full speed when its limit is taken away."""
-    slow = {"bytesPerSecond": "150Ki"}  # 160 s for the whole of it
+    slow = {"bytesPerSecond": "150Ki"}  # 160 s for the whole copy
     tenant.apply(tenant.copy_resource("faster", source.name, f"{scope}/faster", limits=slow))
     tenant.until("the copy runs", lambda: tenant.reason("faster") == "Copying")
     tenant.patch("scopy", "faster", {"spec": {"limits": {"bytesPerSecond": "500Mi"}}})
@@ -106,7 +106,7 @@ def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, s
 
 
 def _scrape(sluice: Operator) -> str:
-    """Return the metrics; nothing while the operator is not there."""
+    """Return the metrics; empty while no operator runs."""
     with (
         suppress(OSError, LocalClusterError),
         sluice.cluster.forward(NAMESPACE, "deployment/sluice-operator", 8080) as port,

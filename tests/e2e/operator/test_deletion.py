@@ -1,4 +1,4 @@
-"""Deleted midway: nothing of a copy is left, in the cluster or in the store."""
+"""Deletions midway, which leave nothing of a copy in the cluster or in the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.crash
 def test_copy_deleted_midway(
     tenant: Tenant, source: Source, scope: str, java: ForeignClient
 ) -> None:
-    """Its driver stops, its staging and its unpublished target go, then the resource."""
+    """A deleted copy's driver stops, staging and unpublished target go, then the resource."""
     before = tenant.objects()
     tenant.apply(tenant.copy_resource("gone", source.name, f"{scope}/gone", limits=SLOW))
     tenant.until_staged("gone")
@@ -44,7 +44,7 @@ def test_namespace_deleted_midway_with_the_operator_restarted(
     sluice: Operator,
     kube: Cluster,
 ) -> None:
-    """The namespace goes, and takes along what its copies had staged."""
+    """A deleted namespace goes with the staging of its copies, despite a restarted operator."""
     for name in ("one", "two"):
         tenant.apply(tenant.copy_resource(name, source.name, f"{scope}/{name}", limits=SLOW))
     tenant.until_staged("one", least=5)
@@ -63,7 +63,7 @@ def test_namespace_deleted_midway_with_the_operator_restarted(
 def test_store_deleted_midway_waits_for_the_copy(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """A StreamStore that a copy needs says so, and goes when the copy is done."""
+    """A deleted StreamStore stays while a copy needs it, and says so."""
     tenant.apply(tenant.copy_resource("needy", source.name, f"{scope}/needy", limits=SLOW))
     tenant.until_staged("needy")
     tenant.run("delete", "sst", "store", "--wait=false")
@@ -81,7 +81,7 @@ def test_store_deleted_midway_waits_for_the_copy(
 def test_copy_deleted_while_suspended(
     tenant: Tenant, source: Source, scope: str, java: ForeignClient
 ) -> None:
-    """Suspending holds no deletion up."""
+    """A suspended copy can be deleted."""
     tenant.apply(tenant.copy_resource("idle", source.name, f"{scope}/idle", limits=SLOW))
     tenant.until_staged("idle")
     tenant.patch("scopy", "idle", {"spec": {"suspend": True}})
@@ -94,6 +94,6 @@ def test_copy_deleted_while_suspended(
 
 
 def _has(java: ForeignClient, stream: str) -> bool:
-    """Whether the store has a stream, told by the foreign client: it can be made if not."""
+    """Tell whether the store has a stream, by the foreign client, which can make it if not."""
     made = java.create(*stream.split("/"))
     return not made

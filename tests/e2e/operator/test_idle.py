@@ -1,4 +1,4 @@
-"""What the operator tells of whole copies when the store has put them out of its memory."""
+"""The operator's view of whole copies after the store has evicted them from its memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASKED, APPLIED = ("asked", SEALED), ("applied", "sealed-applied")
 def test_whole_copies_stay_whole_when_the_store_has_forgotten_them(
     tenant: Tenant, scope: str, java: ForeignClient, store: ClusterStore
 ) -> None:
-    """Asked for again, or deleted and applied again, they have the same numbers and positions."""
+    """Requested or applied again, whole copies have the same numbers and positions."""
     java.create(scope, "source", segments=2)
     java.write(scope, "source", events=EVENTS, keys=16)
     copies = {name: _copy(tenant, scope, name) for name in ASKED + APPLIED}
@@ -68,7 +68,7 @@ def _was_heard(tenant: Tenant, name: str) -> bool:
 
 
 def _told(tenant: Tenant, name: str) -> tuple[Object, Object]:
-    """What a copy's status says of the target that is whole, and its map of positions."""
+    """Return the facts about a whole target in a copy's status, and its map of positions."""
     status = tenant.until_ready(name)
     assert status["verification"]["events"] == EVENTS
     positions = tenant.get("configmap", status["positionMapRef"]["name"])

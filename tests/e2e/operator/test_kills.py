@@ -1,4 +1,4 @@
-"""Killed midway, on real pods: nothing is lost, nothing is twice, nothing is left behind."""
+"""Kills midway, on real pods: no event is lost or repeated, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_operator_away_while_the_copy_is_completed(
 def test_driver_evicted(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """A driver that the node takes off for its scratch space is followed by another."""
+    """A driver that the node evicts for its scratch space is replaced by another."""
     tenant.apply(
         tenant.copy_resource(
             "evicted", source.name, f"{scope}/evicted", limits={"bytesPerSecond": "700Ki"}

@@ -1,4 +1,4 @@
-"""A store that asks for a login: Secrets that are wrong, gone, and there again."""
+"""A store that requires a login, with Secrets that are wrong, missing and restored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GUEST = "sluice-test-guest"
 
 @pytest.fixture(scope="module")
 def client(guarded_java: ForeignClient) -> ForeignClient:
-    """Gives the Java client, logged in, when it has written the source."""
+    """Return the Java client, logged in, when it has written the source."""
     guarded_java.create_scope("guarded")
     guarded_java.create("guarded", "source", segments=2)
     guarded_java.write("guarded", "source", events=EVENTS, keys=10)
@@ -43,7 +43,7 @@ def client(guarded_java: ForeignClient) -> ForeignClient:
 def login(
     kube: Cluster, sluice: Operator, guarded: ClusterStore, say: Callable[[str], None]
 ) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore and the right Secret."""
+    """Yield a namespace with a StreamStore and the right Secret."""
     assert sluice
     restrict(kube, NAMESPACE)
     tenant = Tenant(kube, NAMESPACE, guarded, say)
@@ -62,7 +62,7 @@ def _secret(password: str) -> dict[str, Any]:
 
 
 def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
-    """The store says that it does not know us, the copy waits; a corrected Secret is enough."""
+    """With a wrong password the copy waits, and a corrected Secret suffices."""
     login.apply(_secret("wrong"))
     login.until(
         "the store is refused",
@@ -82,7 +82,7 @@ def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
 
 
 def test_secret_missing(login: Tenant) -> None:
-    """A StreamStore whose Secret is not there names it, and is ready once it is."""
+    """A StreamStore without its Secret names it, and is ready once the Secret exists."""
     login.run("delete", "secret", "login")
     login.until(
         "the store misses its Secret",
@@ -115,7 +115,7 @@ def test_secret_deleted_midway_stays_until_the_copy_is_done(
 
 
 def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClient) -> None:
-    """A driver that cannot have its Secret says so, and goes on when it is there again."""
+    """A driver without its Secret says so, and goes on once the Secret is restored."""
     login.apply(login.copy_resource("torn", "guarded/source", "guarded/torn", limits=SLOW))
     staged = login.until_staged("torn")
     login.run("delete", "secret", "login", "--wait=false")

@@ -21,7 +21,7 @@ LOST = 1_000
 
 @pytest.fixture
 def orders(java: ForeignClient, scope: str) -> str:
-    """Gives a stream of 40,000 events that was scaled once."""
+    """Return a stream of 40,000 events that was scaled once."""
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     assert java.scale(scope, "orders")
@@ -32,7 +32,7 @@ def orders(java: ForeignClient, scope: str) -> str:
 def test_stream_is_moved_once_its_store_allows_to_delete(
     tenant: Tenant, scope: str, java: ForeignClient, orders: str
 ) -> None:
-    """Until then the source takes events; afterwards it is gone, and all of it in the target.
+    """A stream is moved once its store allows Delete. Until then the source takes events.
 
     The resource applied again finds the target, and does nothing.
     """
@@ -65,7 +65,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
 def test_source_that_is_truncated_after_it_was_planned(
     tenant: Tenant, scope: str, java: ForeignClient, rule: str
 ) -> None:
-    """The gap is named by segment and offsets; the target lacks just that, or is not there."""
+    """A gap is named by segment and offsets. The target lacks only the gap, or is not made."""
     java.create(scope, "clicks", segments=1)
     java.write(scope, "clicks", events=EVENTS, keys=KEYS)
     copy = tenant.copy_resource(

@@ -33,7 +33,7 @@ LITTLE: Final = "event-0"
 
 
 class Shop(NamedTuple):
-    """A scope, and what witnesses found in it."""
+    """A scope, and the witnesses' view of it."""
 
     scope: str
     streams: Mapping[str, Seen]
@@ -41,7 +41,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shop(store: ClusterStore, java: ForeignClient) -> Shop:
-    """Gives a scope that no test changes."""
+    """Return a scope that no test changes."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(java, scope)
     return Shop(scope, seen(store.segment_store, java, scope, NAMES))
@@ -49,19 +49,19 @@ def shop(store: ClusterStore, java: ForeignClient) -> Shop:
 
 @pytest.fixture
 def scopes(tenant: Tenant) -> Tenant:
-    """Gives a namespace, as whoever copies scopes sees it."""
+    """Return a namespace whose copies are ScopeCopies."""
     return tenant.of_scopes
 
 
 def copy_of(tenant: Tenant, name: str, shop: str, **spec: Any) -> Object:
-    """A copy of a scope to the one that has the namespace's name, which is made."""
+    """Return a copy of a scope into a new scope that has the namespace's name."""
     return tenant.scope_resource(
         name, shop, tenant.namespace, scope_policy="CreateIfAbsent", **spec
     )
 
 
 def results(tenant: Tenant, name: str) -> dict[str, Object]:
-    """What the ConfigMaps that the status names say, by stream."""
+    """Return the result of each stream, from the ConfigMaps that the status names."""
     found: list[Object] = []
     for ref in tenant.status(name)["resultRefs"]:
         body = tenant.get("configmap", ref["name"])
@@ -71,14 +71,14 @@ def results(tenant: Tenant, name: str) -> dict[str, Object]:
 
 
 def plan_for(tenant: Tenant, name: str) -> Plan:
-    """The plan that is written down for a copy."""
+    """Return the recorded plan of a copy."""
     plan = plan_of(tenant.get("configmap", tenant.status(name)["planRef"]["name"]) or {})
     assert plan is not None
     return plan
 
 
 def until_copied(tenant: Tenant, name: str, *, least: int = 1) -> int:
-    """Wait until some streams of a scope are copied, and not all; how many."""
+    """Wait until some streams of a scope are copied, but not all. Return their number."""
     copied = tenant.until(
         f"{least} streams of {name} are copied",
         lambda: n if (n := tenant.status(name).get("streams", {}).get("copied", 0)) >= least else 0,
@@ -93,9 +93,9 @@ def until_copied(tenant: Tenant, name: str, *, least: int = 1) -> int:
 def test_scope_is_copied_and_exact(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:
-    """Bytes, digests, epochs, configuration and tags; and `kubectl get` tells how many it were.
+    """Copied streams are exact, and `kubectl get` shows their number.
 
-    Applied again it finds all of them whole, and starts no driver.
+    Applied again, the copy finds all targets whole, and starts no driver.
     """
     before = scopes.objects()
     copy = copy_of(scopes, "shop", shop.scope)
@@ -129,7 +129,7 @@ def test_scope_is_copied_and_exact(
 def test_scope_is_planned_while_it_is_suspended(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:
-    """Each stream is told of before a byte is moved, or the scope is made; then it is copied."""
+    """A suspended copy shows the plan of each stream before any byte moves. Then it copies."""
     scopes.apply(copy_of(scopes, "planned", shop.scope, suspend=True))
     scopes.until_reason("planned", "Suspended")
     found = scopes.until("the plan is published", lambda: results(scopes, "planned"))
@@ -147,7 +147,7 @@ def test_scope_is_planned_while_it_is_suspended(
 
 @pytest.mark.exhaustive
 def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient) -> None:
-    """The source is gone with its scope, and the target is what it was."""
+    """A moved scope is gone at the source, and the target equals it."""
     source = f"{scopes.namespace}-leaving"
     fill(java, source)
     before = seen(store.segment_store, java, source, NAMES)
@@ -163,7 +163,7 @@ def test_scope_is_moved(scopes: Tenant, store: ClusterStore, java: ForeignClient
 def test_scope_copy_that_is_deleted_midway_leaves_nothing(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, shop: Shop
 ) -> None:
-    """What is whole stays; nothing else is there, neither streams nor what was staged."""
+    """A copy deleted midway leaves only whole targets, and no staging."""
     # Small streams are whole at once, and large ones not for a minute.
     scopes.apply(copy_of(scopes, "gone", shop.scope, limits=SLOW, parallelism=len(NAMES)))
     until_copied(scopes, "gone")
@@ -180,9 +180,9 @@ def test_scope_copy_that_is_deleted_midway_leaves_nothing(
 def test_scope_copy_is_disturbed_and_loses_a_stream(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, sluice: Operator
 ) -> None:
-    """Operator and driver are killed, and somebody deletes a stream: that one fails, by name.
+    """Despite killed operator and driver, only a deleted stream fails, by name.
 
-    Made again and asked for, it is copied, and no other one is touched.
+    Once it exists again, a request copies it, and changes no other stream.
     """
     source = f"{scopes.namespace}-losing"
     fill(java, source)

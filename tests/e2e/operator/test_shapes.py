@@ -22,7 +22,7 @@ KEYS = 64
 
 @pytest.fixture
 def scaled(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Gives a stream of 60,000 events that was scaled twice, and a StreamCut after the first."""
+    """Return a stream of 60,000 events that was scaled twice, and a StreamCut after the first."""
     java.create(scope, "scaled", segments=2)
     java.write(scope, "scaled", events=EVENTS, keys=KEYS)
     cut = java.info(scope, "scaled").tail
@@ -33,14 +33,14 @@ def scaled(java: ForeignClient, scope: str) -> tuple[str, str]:
 
 
 def _part(tenant: Tenant, source: str, target: str, bound: Object) -> Object:
-    """A copy of what follows a position."""
+    """Return a copy of the events after a position."""
     copy = tenant.copy_resource("part", source, target)
     copy["spec"]["source"]["ranges"] = [{"from": bound}]
     return copy
 
 
 def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]:
-    """The published map of a copy of one stream: whether all is the same, and by segment."""
+    """Return the map of a copy of one stream: whether positions are the same, and by segment."""
     found = tenant.get("configmap", status["positionMapRef"]["name"])
     assert found is not None
     positions = json.loads(found["data"]["positions.json"])
@@ -55,7 +55,7 @@ def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]
 def test_scaled_stream_is_copied_with_its_epochs(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
-    """Ids and key ranges are the source's; keys stay in order for readers and for later writers."""
+    """A scaled stream keeps ids, key ranges and the order of keys, also for later writers."""
     tenant.apply(tenant.copy_resource("whole", scaled[0], f"{scope}/whole"))
     status = tenant.until_ready("whole")
     assert status["verification"]["events"] == 3 * EVENTS
@@ -76,7 +76,7 @@ def test_scaled_stream_is_copied_with_its_epochs(
 def test_part_of_a_stream_is_copied(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
-    """From a StreamCut of the Java client to the tail, over scale events."""
+    """A part from a StreamCut of the Java client to the tail is copied, over scale events."""
     source, cut = scaled
     tenant.apply(
         _part(tenant, source, f"{scope}/part", {"at": "StreamCut", "streamCut": cut}),
@@ -96,7 +96,7 @@ def test_part_of_a_stream_is_copied(
 def test_cut_inside_an_event_is_told_and_leaves_nothing(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
-    """The condition names the range and the offsets; there is no target."""
+    """A cut inside an event leaves no target. The condition names range and offsets."""
     offsets = [{"segmentID": 0, "offset": 100}, {"segmentID": 1, "offset": 0}]
     tenant.apply(
         _part(tenant, scaled[0], f"{scope}/part", {"at": "Offsets", "offsets": offsets}),
@@ -108,7 +108,7 @@ def test_cut_inside_an_event_is_told_and_leaves_nothing(
 
 
 def _write(client: ForeignClient, stream: str, number: int, *, segments: int) -> None:
-    """A stream that goes on with the keys of the one before, and that was scaled."""
+    """Write a scaled stream that continues the keys of its predecessor."""
     scope, _, name = stream.partition("/")
     client.create_scope(scope)
     client.create(scope, name, segments=segments)
@@ -119,7 +119,7 @@ def _write(client: ForeignClient, stream: str, number: int, *, segments: int) ->
 
 
 def _bytes(store: ClusterStore, client: ForeignClient, stream: str, mapped: Object) -> str:
-    """The hash of what was copied of a source's segment, by the stand-alone script."""
+    """Return the hash of a source segment's copied bytes, by the stand-alone script."""
     scope, _, name = stream.partition("/")
     report = segment_report(
         *store.segment_store,
@@ -141,8 +141,8 @@ def test_several_sources_of_several_stores_become_one(
     guarded: ClusterStore,
     guarded_java: ForeignClient,
 ) -> None:
-    """Each source whole before the next one, by key; then sealed, with nothing staged left."""
-    places = {  # the StreamStore, and what is behind it
+    """Several sources follow one another by key. The target is sealed, without staging."""
+    places = {  # the StreamStore and its store
         f"{scope}/monday": ("attic", guarded, guarded_java),
         f"{scope}-old/tuesday": ("store", tenant.store, java),
         f"{scope}/wednesday": ("cellar", guarded, guarded_java),

@@ -1,4 +1,4 @@
-"""Suspended, resumed, asked for again."""
+"""Copies that are suspended, resumed and requested again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_suspended_copy_is_planned_and_moves_nothing(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """The plan can be looked at before a byte moves; resuming carries it out."""
+    """A suspended copy shows its plan before any byte moves. Resuming carries it out."""
     copy = tenant.copy_resource("later", small.name, f"{scope}/later", suspend=True)
     tenant.apply(copy)
     tenant.until_reason("later", "Suspended")
@@ -41,7 +41,7 @@ def test_suspended_copy_is_planned_and_moves_nothing(
 def test_suspended_midway_keeps_what_is_staged(
     tenant: Tenant, source: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """The driver goes, staging stays, and the next attempt goes on from there."""
+    """A copy suspended midway keeps its staging, and the next attempt goes on from there."""
     tenant.apply(tenant.copy_resource("paused", source.name, f"{scope}/paused", limits=SLOW))
     staged = tenant.until_staged("paused")
     tenant.patch("scopy", "paused", {"spec": {"suspend": True}})
@@ -62,7 +62,7 @@ def test_suspended_midway_keeps_what_is_staged(
 def test_asked_for_again_after_success_does_nothing_twice(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """`sluice.dev/requestedAt` on a finished copy finds it whole; nothing is appended."""
+    """`sluice.dev/requestedAt` on a finished copy finds its target whole and appends nothing."""
     tenant.apply(tenant.copy_resource("twice", small.name, f"{scope}/twice"))
     tenant.until_ready("twice")
     tenant.annotate("twice", "sluice.dev/requestedAt=now")

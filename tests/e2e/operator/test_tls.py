@@ -1,4 +1,4 @@
-"""A copy in pods, in a Pravega in the cluster that speaks TLS and asks for a login."""
+"""A copy in pods, within a Pravega in the cluster that speaks TLS and requires a login."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_copy_over_tls_in_pods(
     tmp_path_factory: pytest.TempPathFactory,
     say: Callable[[str], None],
 ) -> None:
-    """The operator and a driver trust it by a bundle in a ConfigMap; the Java client judges."""
+    """Operator and driver trust a store by a ConfigMap's bundle, and the copy is exact."""
     assert sluice
     store = ClusterStore(
         kube, auth=True, heap="1g", certificates=tmp_path_factory.mktemp("certificates")

@@ -1,4 +1,4 @@
-"""The command line's verbs on resources of a cluster, as a person types them."""
+"""The command line's verbs on resources of a cluster, as a user types them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sluice_command(kube: Cluster, tenant: Tenant) -> Command:
 def test_a_copy_is_suspended_resumed_and_waited_for(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:
-    """Each verb says what it did, a wait ends with the condition, and the status follows."""
+    """Each verb reports its change, a wait ends with the condition, and the status follows."""
     tenant.apply(tenant.copy_resource("asked", small.name, f"{scope}/asked", suspend=True))
     assert sluice_command("wait", "asked", "--for", "Suspended").returncode == 0
     early = sluice_command("wait", "scopy/asked", "--timeout", "0")
@@ -81,7 +81,7 @@ def test_a_failed_copy_ends_the_wait_and_is_tried_again(
 def test_a_name_that_is_wrong_or_means_two_is_refused(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:
-    """Nothing is changed, not even of the names that are right."""
+    """With a wrong or ambiguous name, no resource is changed, not even correctly named ones."""
     tenant.apply(
         tenant.copy_resource("store", small.name, f"{scope}/one", suspend=True),
         tenant.copy_resource("mine", small.name, f"{scope}/mine", suspend=True),
@@ -99,7 +99,7 @@ def test_a_name_that_is_wrong_or_means_two_is_refused(
 def test_a_copy_is_followed_to_its_end(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:
-    """By its log, which is readable or raw, by its progress, and on one page afterwards."""
+    """A copy can be followed by its log, readable or raw, and by its progress."""
     tenant.apply(tenant.copy_resource("told", small.name, f"{scope}/told"))
     log = sluice_command("logs", "--follow", "told")
     assert log.returncode == 0

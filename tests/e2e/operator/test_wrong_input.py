@@ -1,4 +1,4 @@
-"""What goes wrong says so in a condition and an event, with what to do, and leaves nothing."""
+"""Failures, each of which has a condition and an event with a remedy, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _refused(
 
 
 def test_unknown_stream(tenant: Tenant, scope: str) -> None:
-    """A source that is not there is named, and no finalizer holds the copy."""
+    """A missing source is named, and no finalizer holds the copy."""
     tenant.apply(tenant.copy_resource("lost", "source/nothing", f"{scope}/lost"))
     _refused(tenant, "lost", "SourceNotFound", says="spec.source.stream")
     assert "finalizers" not in (tenant.get("scopy", "lost") or {})["metadata"]
@@ -39,7 +39,7 @@ def test_unknown_stream(tenant: Tenant, scope: str) -> None:
 
 @pytest.mark.exhaustive
 def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient) -> None:
-    """Asked for again once its source is there, a failed copy is done."""
+    """A failed copy succeeds when it is requested again after its source was made."""
     tenant.apply(tenant.copy_resource("early", f"{scope}/source", f"{scope}/early"))
     tenant.until_reason("early", "SourceNotFound")
     java.create(scope, "source")
@@ -61,14 +61,14 @@ def test_target_that_exists(tenant: Tenant, small: Source, scope: str, java: For
 
 @pytest.mark.exhaustive
 def test_target_scope_missing(tenant: Tenant, small: Source) -> None:
-    """A copy makes no scopes, and says so."""
+    """A missing target scope fails the copy, which makes no scopes by default."""
     tenant.apply(tenant.copy_resource("scopeless", small.name, "no-such-scope/stream"))
     _refused(tenant, "scopeless", "TargetScopeNotFound", says="spec.target.scope")
 
 
 @pytest.mark.exhaustive
 def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) -> None:
-    """A copy waits for its StreamStore, and goes on when it is applied."""
+    """A copy waits for its StreamStore, and goes on once that is applied."""
     tenant.run("delete", "sst", "store")
     tenant.apply(tenant.copy_resource("waits", small.name, f"{scope}/waits"))
     _refused(tenant, "waits", "StoreNotFound", says="spec.source.storeRef.name", failed=False)
@@ -78,7 +78,7 @@ def test_store_that_is_not_there_yet(tenant: Tenant, small: Source, scope: str) 
 
 @pytest.mark.exhaustive
 def test_store_down(tenant: Tenant, small: Source, scope: str) -> None:
-    """A store that does not answer is waited for, and its address is named."""
+    """A copy waits for a store that does not answer, and names its address."""
     tenant.apply(tenant.store_resource(uri=_MISSING_STORE))
     tenant.apply(tenant.copy_resource("down", small.name, f"{scope}/down"))
     _refused(tenant, "down", "StoreNotReady", says="127.0.0.1:9", failed=False)
@@ -90,7 +90,7 @@ def test_store_down(tenant: Tenant, small: Source, scope: str) -> None:
 
 @pytest.mark.exhaustive
 def test_no_such_profile(tenant: Tenant, small: Source, scope: str) -> None:
-    """The profiles that are offered are named."""
+    """An unknown profile is refused with the names of the offered ones."""
     tenant.apply(
         tenant.copy_resource("fancy", small.name, f"{scope}/fancy", runtime={"profile": "fancy"})
     )
@@ -118,7 +118,7 @@ def test_executors_where_they_may_not_be(tenant: Tenant, small: Source, scope: s
 
 
 def test_image_missing(tenant: Tenant, small: Source, scope: str) -> None:
-    """An image that is not to be had is named; another profile mends it."""
+    """An unavailable image is named, and another profile solves it."""
     tenant.apply(
         tenant.copy_resource(
             "imageless", small.name, f"{scope}/imageless", runtime={"profile": "no-image"}
@@ -131,7 +131,7 @@ def test_image_missing(tenant: Tenant, small: Source, scope: str) -> None:
 
 @pytest.mark.exhaustive
 def test_quota_exceeded(tenant: Tenant, small: Source, scope: str) -> None:
-    """A quota that leaves no room is named; raised, it lets the copy go on."""
+    """A quota without room is named. Once it is raised, the copy goes on."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

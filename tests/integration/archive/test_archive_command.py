@@ -1,4 +1,4 @@
-"""`sluice archive`, and restores by `sluice run`, as people use them."""
+"""`sluice archive`, and restores by `sluice run`, as users run them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sluice(env: Env, *arguments: str) -> Finished:
 
 
 def archived(env: Env, form: Format = Format.SEGMENTS) -> Objects:
-    """Two runs of a stream; the archive's objects."""
+    """Record two runs of a stream, and return the archive's objects."""
     env.make()
     env.write(3000)
     env.take(form)
@@ -52,7 +52,7 @@ def archived(env: Env, form: Format = Format.SEGMENTS) -> Objects:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("env", ["volume", "bucket"], indirect=True)
 def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
-    """In a directory and in a bucket, by the StreamStore's name."""
+    """The commands work on archives in a directory and in a bucket, by the StreamStore's name."""
     objects = archived(env)
     file = ("-f", str(env.restore.file))
     listed = sluice(env, "ls", "backup", *file, "-o", "json")
@@ -95,7 +95,7 @@ def test_archives_are_listed_inspected_verified_and_restored(env: Env) -> None:
 
 @pytest.mark.exhaustive
 def test_a_directory_is_a_place_by_itself(volume_env: Env) -> None:
-    """An archive in a directory needs no StreamStore to be looked at or restored."""
+    """An archive in a directory can be inspected and restored without a StreamStore."""
     env = volume_env
     archived(env)
     root = env.restore.folder / "volumes" / "backups" / "streams"
@@ -112,7 +112,7 @@ def test_a_directory_is_a_place_by_itself(volume_env: Env) -> None:
 
 @pytest.mark.exhaustive
 def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
-    """SIGKILL while bytes move: the same command finishes, and gives the lease back."""
+    """After SIGKILL during the transfer, the same command finishes and releases the lease."""
     env = bucket_env
     env.make()
     env.write(100_000)
@@ -146,7 +146,7 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
 
 @pytest.mark.exhaustive
 def test_a_restore_waits_for_a_gateway_that_is_killed(bucket_env: Env, gateway: Gateway) -> None:
-    """While the store of archives is away it is tried again, and then the restore goes on."""
+    """A restore retries while the archive's gateway is down, and then goes on."""
     env = bucket_env
     env.make()
     for _ in range(5):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.mark.parametrize("form", few(Format, [Format.PARQUET]))
 def test_runs_are_recorded_verified_read_and_let_go(form: Format, objects: Objects) -> None:
-    """Three runs of a stream that is split, in a real store; an event is longer than a chunk."""
+    """Three runs of a split stream with an event longer than a chunk can be verified and read."""
     archive = Archive(objects)
     source = Source()
     few = [300] * (50 if form is Format.EVENT_OBJECTS else 2000)

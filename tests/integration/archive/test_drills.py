@@ -32,7 +32,7 @@ LONG_AGO: Final = "2020-01-01T00:00:00Z"
 
 
 class Drilled:
-    """An archive with a run, and with drills once they are given a schedule."""
+    """An archive with a run, and with drills once `schedule` sets them up."""
 
     def __init__(
         self, desk: Desk, foreign: ForeignClient, scope: str, spec: dict[str, Any]
@@ -41,7 +41,7 @@ class Drilled:
         self._spec = spec
 
     def schedule(self, cron: str) -> None:
-        """Have drills from now on, slow enough that a driver can be killed midway."""
+        """Schedule drills that are slow enough to kill a driver midway."""
         more = {"verify": {"schedule": {"cron": cron}}, "limits": {"bytesPerSecond": "400Ki"}}
         self.desk.resource("StreamArchive", "orders", self._spec | more)
 
@@ -76,10 +76,10 @@ class Drilled:
         return self.desk.tenant.get_all("streamcopies")
 
     def come_due(self) -> None:
-        """Have the operator find that this year's drill is due, as after a long absence.
+        """Make this year's drill due for the operator, as after a long absence.
 
-        Its own status may come in between, so this is repeated until a drill has begun. A change of
-        the status alone makes no operator look, and one of an annotation does.
+        The operator's own status may overwrite the change, so this is repeated until a drill has
+        begun. A change of the status alone wakes no operator, but a change of an annotation does.
         """
         before = self.drill.get("startTime")
 
@@ -95,7 +95,7 @@ class Drilled:
         self.desk.tenant.until("a drill begins", begun)
 
     def until_clean(self, result: str) -> None:
-        """Wait until a drill has this result, and nothing of it is left."""
+        """Wait until a drill has this result and has left nothing behind."""
 
         def clean() -> bool:
             drill = self.drill
@@ -107,7 +107,7 @@ class Drilled:
 
 @pytest.fixture
 def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Drilled:
-    """Gives an archive in a bucket that has a run, and no drill yet."""
+    """Return an archive in a bucket that has a run, and no drill yet."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     desk.bucket(gateway, "bucket")
@@ -125,9 +125,9 @@ def drilled(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) ->
 def test_drills_find_damage_survive_kills_and_leave_nothing(
     drilled: Drilled, gateway: Gateway
 ) -> None:
-    """A driver is killed midway, and the drill passes; a damaged object is named by the next.
+    """A drill passes though its driver is killed midway. The next drill names a damaged object.
 
-    The archive is deleted while a drill goes on: the scratch stream is gone before it is.
+    If the archive is deleted during a drill, the scratch stream goes first.
     """
     desk = drilled.desk
     drilled.schedule("0 0 1 1 *")
@@ -170,7 +170,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
 
 
 def test_a_drill_begins_when_it_is_asked_for(drilled: Drilled, kube: Cluster) -> None:
-    """The command waits for its result; the next time of the schedule stays."""
+    """The command waits for the drill's result. The schedule's next time stays the same."""
     drilled.schedule("0 0 1 6 *")
     tenant = drilled.desk.tenant
     tenant.until("the operator has seen the schedule", lambda: "nextTime" in drilled.drill)

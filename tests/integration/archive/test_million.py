@@ -1,8 +1,8 @@
 """A million events of the Java client, of a stream that is split and merged.
 
-The archives lie behind a real S3 gateway. What is in them, and what is restored from them, is told
-by others than Sluice: the Java client, the stand-alone hash script, DuckDB, and an S3 client that
-knows nothing but HTTP.
+The archives lie behind a real S3 gateway. Witnesses other than Sluice check the archives and the
+restored streams: the Java client, the stand-alone hash script, DuckDB, and an S3 client that knows
+only HTTP.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def env(
     foreign: ForeignClient,
     gateway: Gateway,
 ) -> Iterator[Env]:
-    """Gives a million events, whose archives lie in a bucket."""
+    """Yield a million events, whose archives lie in a bucket."""
     folder = tmp_path_factory.mktemp("sluice-test-million")
     backend = bucket_store(folder, gateway, gateway.make_bucket(BUCKET))
     foreign.create_scope(BUCKET)
@@ -64,7 +64,7 @@ def env(
 
 
 def fill(env: Env, share: int = 1) -> None:
-    """Write one in so many of a million events, into a stream that is split and merged."""
+    """Write a fraction of a million events into a stream that is split and merged."""
     env.make()
     for events, move in zip(PARTS, (SPLIT, MERGED, None), strict=True):
         env.write(events // share)
@@ -77,7 +77,7 @@ def fill(env: Env, share: int = 1) -> None:
 def test_a_million_events_are_archived_and_restored(
     env: Env, standalone: Standalone, gateway: Gateway, form: Format
 ) -> None:
-    """Each segment's bytes, the configuration, and every event for a foreign reader are back."""
+    """A restore brings back the segments' bytes, the configuration, and every event."""
     env.restore.path = form.lower()
     env.restore.target = (env.source[0], f"restored-{form.lower()}")
     env.take(form)
@@ -93,7 +93,7 @@ def test_a_million_events_are_archived_and_restored(
 def test_a_hundred_thousand_events_are_objects_and_are_restored(
     bucket_env: Env, standalone: Standalone, gateway: Gateway, bucket: str
 ) -> None:
-    """Far more than a listing has; a million would be put and deleted for half an hour."""
+    """A hundred thousand objects exceed a listing. Putting a million would take half an hour."""
     fill(bucket_env, share=10)
     bucket_env.take(Format.EVENT_OBJECTS)
     assert bucket_env.manifest.events == bucket_env.events == sum(PARTS) // 10
@@ -107,7 +107,7 @@ def test_a_hundred_thousand_events_are_objects_and_are_restored(
 def test_a_part_of_event_objects_is_listed_by_any_client(
     bucket_env: Env, standalone: Standalone, gateway: Gateway, bucket: str
 ) -> None:
-    """From an offset on, in the order of the stream, and each is the event's own bytes."""
+    """A listing from an offset on has the stream's order, and each object is the event's bytes."""
     bucket_env.make()
     bucket_env.write(1000)
     bucket_env.take(Format.EVENT_OBJECTS)
@@ -115,7 +115,7 @@ def test_a_part_of_event_objects_is_listed_by_any_client(
 
 
 def assert_rows(env: Env, server: Standalone, gateway: Gateway) -> None:
-    """DuckDB counts each segment's events and bytes as the hash script does."""
+    """Check that DuckDB counts each segment's events and bytes as the hash script does."""
     folder = gateway.data / BUCKET / "streams" / env.restore.path
     files = [
         str(folder / stored.name)
@@ -135,7 +135,7 @@ def assert_rows(env: Env, server: Standalone, gateway: Gateway) -> None:
 
 
 def assert_listed(env: Env, server: Standalone, client: PlainS3, most: int) -> None:
-    """So many events in the middle of a segment are listed in one request, and can be read."""
+    """Check that one request lists events in the middle of a segment, and that they can be read."""
     segment = env.manifest.segments[0]
     told = segment_report(*server.segment_store, *env.source, segment.id)
     number = told["events"] // 2

@@ -1,4 +1,4 @@
-"""Runs of archives restored into a real Pravega; the Java client reads what became of them."""
+"""Runs of archives that are restored into a real Pravega, where the Java client reads them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(1200)
 def test_a_stream_that_was_scaled_is_restored_as_it_was(
     env: Env, standalone: Standalone, form: Format
 ) -> None:
-    """From each format: ids, key ranges, bytes, order and configuration are the source's."""
+    """From each format, the target has the source's ids, key ranges, bytes, order and config."""
     events = EVENTS[form]
     env.make()
     env.write(events)
@@ -80,7 +80,7 @@ def test_earlier_runs_are_restored_by_number_and_by_time(
 
 @pytest.mark.exhaustive
 def test_a_run_is_appended_to_a_stream_that_is_written_to(volume_env: Env) -> None:
-    """The events of the archive follow on those that are there, once, and readers get all."""
+    """The archive's events follow the present ones, once each, and readers get all of them."""
     env = volume_env
     env.make()
     env.write(3000)
@@ -98,7 +98,7 @@ def test_a_run_is_appended_to_a_stream_that_is_written_to(volume_env: Env) -> No
 
 
 def test_a_restore_makes_the_scope_where_it_is_asked_to(volume_env: Env) -> None:
-    """So an empty store needs no other program first. Without the request, the scope is named."""
+    """A restore into an empty store makes the scope on request. Otherwise it names the scope."""
     env = volume_env
     env.make()
     env.write(500)
@@ -116,7 +116,7 @@ def test_a_restore_makes_the_scope_where_it_is_asked_to(volume_env: Env) -> None
 
 @searches
 def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env) -> None:
-    """Bytes changed by chance, a missing object, two swapped ones, an edited manifest."""
+    """Random changes, missing or swapped objects, and an edited manifest are refused by name."""
     env = volume_env
     env.make()
     env.write(2000)
@@ -164,7 +164,7 @@ def test_damage_is_refused_by_name_before_the_target_is_visible(volume_env: Env)
 
 @pytest.mark.exhaustive
 def test_what_retention_took_between_runs_is_told_and_the_rest_restored(volume_env: Env) -> None:
-    """A stream that was truncated past what was archived: before and after it all is there."""
+    """A stream truncated past its archived bytes is restored with a gap, which is reported."""
     env = volume_env
     env.make()
     env.write(2000)

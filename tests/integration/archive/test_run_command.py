@@ -29,7 +29,7 @@ EVENTS = 6000
 
 @pytest.fixture
 def file(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> ArchiveFile:
-    """Gives the file with an archive of a stream of four segments."""
+    """Return the file with an archive of a stream of four segments."""
     found = ArchiveFile(tmp_path, standalone.controller_uri, (scope, "source"))
     foreign.create(*found.source, segments=4)
     foreign.write(*found.source, events=EVENTS, keys=64)
@@ -37,7 +37,7 @@ def file(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
 
 
 def assert_whole(file: ArchiveFile, standalone: Standalone, run: int) -> None:
-    """The archive is as it was recorded, and holds what the stream does."""
+    """Check that the archive is intact and holds the bytes of the stream."""
     objects = DirectoryObjects(file.place)
     manifest = last_run(objects)
     assert manifest.run == run
@@ -57,7 +57,7 @@ def assert_whole(file: ArchiveFile, standalone: Standalone, run: int) -> None:
 def test_each_run_of_the_command_adds_what_is_new(
     file: ArchiveFile, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """`plan` says what it will be and makes nothing."""
+    """Each run adds the new events. `plan` shows the run in advance and makes nothing."""
     planned = file.run("plan", "--output", "json").json[0]
     assert (planned["kind"], planned["recorded"]) == ("StreamArchive", False)
     assert planned["plan"]["archive"]["run"] == 1
@@ -78,7 +78,7 @@ def test_each_run_of_the_command_adds_what_is_new(
 def test_a_command_that_is_killed_goes_on(
     file: ArchiveFile, standalone: Standalone, form: Format
 ) -> None:
-    """Whenever it is killed; the archive is then what it would have been."""
+    """A command killed at any time goes on, and the archive is the same as without the kill."""
     file.spec = {"format": form.value, "limits": {"bytesPerSecond": "400Ki"}}
     chance = random.Random(form.value)  # noqa: S311 - no secrets
     most = 300 if form is Format.EVENT_OBJECTS else 3
@@ -106,7 +106,7 @@ def _written(file: ArchiveFile) -> int:
 def test_old_runs_are_let_go_by_the_command_and_by_each_run(
     file: ArchiveFile, standalone: Standalone
 ) -> None:
-    """A dry run only tells; the spec's retention lets go once another run is recorded."""
+    """A dry run only lists old runs. The spec's retention applies once another run is recorded."""
     for _ in range(3):
         assert file.run("run").code == 0
     place = str(file.place)
@@ -132,7 +132,7 @@ def _runs(file: ArchiveFile) -> tuple[RunEntry, ...]:
 def test_long_runs_are_made_by_tasks(
     file: ArchiveFile, standalone: Standalone, foreign: ForeignClient, form: Format
 ) -> None:
-    """Segments side by side; killed with its tasks at work, the run is gone on with.
+    """Tasks archive segments side by side. A run that is killed with its tasks is continued.
 
     Three routing keys leave a segment with few bytes. Its object is there within a second, and the
     others take forty.

@@ -57,9 +57,9 @@ class Env:
 
     Args:
         foreign: the official client.
-        store: where the stream is.
-        objects: where the archive is.
-        scope: of the stream.
+        store: the stream's store.
+        objects: the archive's store of objects.
+        scope: the stream's scope.
     """
 
     def __init__(self, foreign: ForeignClient, store: Store, objects: Objects, scope: str) -> None:
@@ -86,7 +86,7 @@ class Env:
         assert self.foreign.scale(*self.source, segments=ended, ranges=ranges)
 
     def request(self, form: Format, **changes: object) -> ArchiveRequest:
-        """What asks for one more run."""
+        """The request for one more run."""
         request = ArchiveRequest(
             archive_id="ab" * 16, source=self.name, store="tcp://it:1", path="orders", format=form
         )
@@ -97,7 +97,7 @@ class Env:
         return archive_once(self.store, self.objects, self.request(form, **changes))
 
     def bytes_of(self) -> dict[int, bytes]:
-        """The bytes of each segment that is readable, by id."""
+        """Return the bytes of each segment that is readable, by id."""
         found = {}
         for segment in (one for made in self.store.generations(self.name) for one in made):
             name = self.store.segment_name(self.name, segment.id)
@@ -108,7 +108,7 @@ class Env:
         return found
 
     def assert_archived(self) -> Manifest:
-        """The last run holds just what the stream has, and the archive is as it was recorded."""
+        """Check that the last run holds exactly the stream's bytes, and the archive is intact."""
         manifest = last_run(self.objects)
         assert held_by(self.objects, manifest) == self.bytes_of()
         assert manifest.events == self.events
@@ -123,7 +123,7 @@ def env(
     foreign: ForeignClient,
     scope: str,
 ) -> Iterator[Env]:
-    """Gives an environment whose archive lies in a directory, and in a bucket."""
+    """Yield an environment whose archive lies in a directory, and in a bucket."""
     if request.param == "bucket":
         objects = request.getfixturevalue("in_bucket")()
     else:
@@ -139,7 +139,7 @@ def env(
     indirect=["env"],
 )
 def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:
-    """Split between the first two runs and merged before the third; each adds what is new."""
+    """Each run adds the new events, also after a split and a merge between runs."""
     env.make()
     events = EVENTS[form]
     env.write(events)
@@ -167,13 +167,13 @@ def test_a_stream_is_archived_run_after_run(env: Env, form: Format) -> None:
     stream, cut = env.store.read_cut(text)
     assert stream == env.name
     assert cut == {one.segment: one.offset for one in manifest.end.offsets}
-    again = env.archive(form)  # nothing is new, and a run says so
+    again = env.archive(form)  # without new events, the run says so
     assert (again.run, again.added) == (4, 0)
 
 
 @DIRECTORY
 def test_a_long_segment_is_archived_in_parts(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each begins inside an event, and all of these are counted."""
+    """Parts may begin inside an event, and all events are counted."""
     for module in (piece, segments, parts):
         monkeypatch.setattr(module, "OBJECT", CHUNK)
     env.make(segments=1)
@@ -190,7 +190,7 @@ def test_a_long_segment_is_archived_in_parts(env: Env, monkeypatch: pytest.Monke
 @DIRECTORY
 @pytest.mark.parametrize("form", ONE_FORM)
 def test_what_the_source_has_lost_is_refused_or_recorded(env: Env, form: Format) -> None:
-    """Between two runs, within a segment and past whole ones; a stream that is new is no such."""
+    """Losses in a segment or of whole ones are refused or recorded. A new stream is refused."""
     env.make()
     env.write()
     assert env.archive(form).error is None
@@ -230,7 +230,7 @@ def test_what_the_source_has_lost_is_refused_or_recorded(env: Env, form: Format)
 
 @DIRECTORY
 def test_more_events_than_are_allowed_are_refused(env: Env) -> None:
-    """Before a byte moves, as the store counts them."""
+    """A run with too many events, by the store's count, is refused before any byte moves."""
     env.make()
     env.write(200)
     with pytest.raises(TooManyEvents, match="200 events"):
@@ -240,7 +240,7 @@ def test_more_events_than_are_allowed_are_refused(env: Env) -> None:
 
 @DIRECTORY
 def test_an_empty_stream_is_archived(env: Env) -> None:
-    """Its segments are in the manifest, without an object; what comes later is added."""
+    """The manifest of an empty stream has its segments without objects. Later runs add events."""
     env.make(segments=3)
     assert env.archive().bytes == 0
     assert [one.end for one in env.assert_archived().segments] == [0, 0, 0]
@@ -265,14 +265,14 @@ def test_long_segments_make_many_objects(env: Env) -> None:
 
 
 class Killing(Relay):
-    """An executor before whose first rounds of each kind the gateway is killed, for two seconds.
+    """An executor that kills the gateway for two seconds before the first round of each kind.
 
     Args:
         env: the archive's.
-        gateway: what is killed.
+        gateway: the gateway to kill.
 
     Attributes:
-        kinds: of the slices before which it was.
+        kinds: the kinds of slices before which the gateway was killed.
     """
 
     def __init__(self, env: Env, gateway: Gateway) -> None:
@@ -298,7 +298,7 @@ class Killing(Relay):
 @BUCKET
 @pytest.mark.parametrize("form", ONE_FORM)
 def test_a_gateway_that_is_killed_is_waited_for(env: Env, gateway: Gateway, form: Format) -> None:
-    """While objects are put, and while they are read back; then the run goes on."""
+    """A run waits for a killed gateway, while it puts objects and while it reads them back."""
     env.make()
     env.write(300)
     executor = Killing(env, gateway)

@@ -62,11 +62,11 @@ class Shop:
         )
 
     def content(self, scope: str | None = None) -> dict[str, Seen]:
-        """Return how the streams of a scope look."""
+        """Return the witnesses' view of the streams of a scope."""
         return seen(self._standalone.segment_store, self.foreign, scope or self.scope)
 
     def restored(self, code: int = 0, **source: Any) -> tuple[dict[str, str], dict[str, Seen]]:
-        """Restore into a new scope. Return the streams' states, and how they look."""
+        """Restore into a new scope. Return the streams' states, and the witnesses' view of them."""
         target = f"{self.scope}-{uuid4().hex[:4]}"
         back = ScopeFile(
             self._folder,
@@ -96,7 +96,7 @@ class Shop:
 
 @pytest.fixture
 def in_volume(tmp_path: Path) -> dict[str, object]:
-    """Gives a volume for archives."""
+    """Return a volume for archives."""
     return volume(tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_nightly_runs_are_made_and_any_of_them_is_restored(
     gateway: Gateway,
     bucket: str,
 ) -> None:
-    """In a bucket: a stream joins, another one goes; the last run, one by number, one by time."""
+    """Any nightly run in a bucket can be restored: the last, or by number or time."""
     shop = Shop(tmp_path, standalone, foreign, bucket_store(tmp_path, gateway, bucket))
     first = shop.content()
     assert shop.nightly.states() == COPIED
@@ -136,7 +136,7 @@ def test_nightly_runs_are_made_and_any_of_them_is_restored(
 def test_a_run_that_is_killed_is_gone_on_with(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
-    """No stream gets a second run, and the run of the scope gets one record."""
+    """After a kill, no stream gets a second run, and the scope's run gets one record."""
     # The last stream with events takes a second then.
     limits = {"bytesPerSecond": "8Ki"}
     shop = Shop(tmp_path, standalone, foreign, in_volume, parallelism=1, limits=limits)
@@ -165,7 +165,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
 def test_retention_removes_old_runs_but_none_of_a_stream_that_is_gone(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
-    """What a later run holds stays whole; a run that was let go is refused by name."""
+    """Runs that stay are whole. A restore of a removed run is refused by name."""
     shop = Shop(tmp_path, standalone, foreign, in_volume, retention={"keepLast": 2})
     assert shop.nightly.states() == COPIED
     foreign.delete(shop.scope, "audit")
@@ -205,7 +205,7 @@ def test_retention_removes_old_runs_but_none_of_a_stream_that_is_gone(
 def test_a_stream_that_fails_is_named_and_the_last_complete_run_is_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
-    """The others are archived. A run with failures can be restored by its number."""
+    """Other streams are archived. A run with failures can be restored by its number."""
     shop = Shop(tmp_path, standalone, foreign, in_volume)
     first = shop.content()
     assert shop.nightly.states() == COPIED

@@ -60,26 +60,26 @@ Shop = tuple[str, "dict[str, Seen]"]
 
 @pytest.fixture(scope="module")
 def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
-    """Gives a scope of 8 streams, no two alike, and how they look. No test changes it."""
+    """Return a scope of 8 streams, no two alike, and the witnesses' view. No test changes it."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(foreign, scope, SKETCHES)
     return scope, seen(standalone.segment_store, foreign, scope, [*NAMES, LARGE])
 
 
 def small(sources: Mapping[str, Seen]) -> dict[str, Seen]:
-    """Those that are no large ones."""
+    """Return the streams that are not large."""
     return {name: one for name, one in sources.items() if name != LARGE}
 
 
 @pytest.fixture
 def in_volume(tmp_path: Path) -> dict[str, object]:
-    """Gives a volume for archives."""
+    """Return a volume for archives."""
     return volume(tmp_path)
 
 
 @pytest.fixture
 def in_bucket_store(tmp_path: Path, gateway: Gateway, bucket: str) -> dict[str, object]:
-    """Gives a bucket for archives."""
+    """Return a bucket for archives."""
     return bucket_store(tmp_path, gateway, bucket)
 
 
@@ -90,7 +90,7 @@ def test_a_scope_is_archived_into_a_bucket_and_restored(
     shop: Shop,
     in_bucket_store: dict[str, object],
 ) -> None:
-    """Bytes, digests, events, ids, key ranges, epochs, policies and tags of all are as before."""
+    """All streams come back with bytes, digests, events, ids, key ranges, policies and tags."""
     scope, sources = shop
     uri = standalone.controller_uri
     down = ScopeFile(tmp_path, uri, in_bucket_store, "down", scope)
@@ -111,7 +111,7 @@ def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
     shop: Shop,
     in_volume: dict[str, object],
 ) -> None:
-    """The others are, and once it is mended, so are they."""
+    """Other streams are archived or restored. Once the fault is mended, so are the failed ones."""
     scope, sources = shop
     uri = standalone.controller_uri
     other = f"{scope}-other"
@@ -133,7 +133,7 @@ def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
     assert set(names_in(foreign, target) or ()) == set(NAMES) - {"orders-2"}
     damaged.write_bytes(whole)
     assert back.states() == COPIED
-    # A target was begun before the damage was found, and the store gives its name other ids now.
+    # A target was begun before the damage was found, so the store gives its name other ids now.
     targets = seen(standalone.segment_store, foreign, target)
     assert_equal(small(sources), targets, same_ids=False)
 
@@ -146,7 +146,7 @@ def test_commands_that_are_killed_go_on(
     shop: Shop,
     in_volume: dict[str, object],
 ) -> None:
-    """Both ways; what was archived before is not archived again, and nothing is left over."""
+    """Killed archives and restores go on. Finished streams are not redone, and nothing is left."""
     scope, sources = shop
     uri, single = standalone.controller_uri, {"parallelism": 1}
     slow = single | {"limits": {"bytesPerSecond": "200Ki"}}  # six seconds for all
@@ -180,7 +180,7 @@ def test_commands_that_are_killed_go_on(
     back.spec = single
     assert states(back.run("run", "-o", "json")) == COPIED
     assert_equal(small(sources), seen(standalone.segment_store, foreign, target))
-    # A driver that was killed leaves leases, which are over in a day.
+    # A killed driver leaves leases, which expire within a day.
     assert back.run("abort").code == 0
     assert set(names_in(foreign, target) or ()) == set(NAMES)
 
@@ -192,7 +192,7 @@ def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
     foreign: ForeignClient,
     in_volume: dict[str, object],
 ) -> None:
-    """It is gone in between, with all of its streams; afterwards they are as they were."""
+    """The scope and its streams are gone after the move. After the restore they are as before."""
     scope, uri = f"shop-{uuid4().hex[:8]}", standalone.controller_uri
     names = ["audit-0", "clicks-1", "orders-2"]
     fill(foreign, scope, [one for one in SKETCHES if one.name in names])
@@ -204,14 +204,14 @@ def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
     assert names_in(foreign, scope) is None
     back = ScopeFile(tmp_path, uri, in_volume, "back", scope, restores=True)
     assert back.states() == copied
-    # The store gives streams of a name that was used before other ids.
+    # The store gives other ids to streams whose name was used before.
     assert_equal(sources, seen(standalone.segment_store, foreign, scope), same_ids=False)
 
 
 def driven(
     request: ScopeRequest, folder: Path, uri: str, settings: Settings
 ) -> tuple[dict[str, str], bool]:
-    """What an operator that sees no volume finds after a driver, and whether all of it goes."""
+    """Return what an operator without the volume finds after a driver, and whether all goes."""
     source, target = StoreAddress(backend="volume", uri="volume://backups/streams"), uri
     hidden, workload = ArchiveRoot(source.uri, unseen), ScopeWorkload(request)
     address = StoreAddress(uri=target)
@@ -233,7 +233,7 @@ def driven(
 def test_a_driver_tells_in_the_target_what_it_has_restored_from_a_volume(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
-    """Also where it has found nothing to do, so that there is no such scope and only a log."""
+    """The target's log has the driver's results, even if nothing was to be restored."""
     uri, scope = standalone.controller_uri, f"shop-{uuid4().hex[:8]}"
     foreign.create_scope(scope)
     foreign.create(scope, "clicks", segments=2)

@@ -1,4 +1,4 @@
-"""The examples of scopes and archives do on real stores what their first lines say."""
+"""The examples of scopes and archives work on real stores as their first lines say."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Example(Filed):
 def test_a_scope_is_archived_and_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
 ) -> None:
-    """By the commands in their first lines; another run finds it done."""
+    """The commands in the first lines archive and restore. A further run finds nothing to do."""
     bucket_store(tmp_path, gateway, bucket)  # which writes the keys down
     (tmp_path / "credentials" / "keys").rename(tmp_path / "credentials" / "archives-key")
     environment = {"SLUICE_CREDENTIALS_DIR": str(tmp_path / "credentials")}

@@ -1,4 +1,4 @@
-"""What others keep at the path of an archive, in each kind of object store."""
+"""Other clients' objects at the path of an archive, in each kind of object store."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ STRANGERS = {
 
 @pytest.fixture
 def store() -> ModelStore:
-    """Gives a store with a stream."""
+    """Return a store with a stream."""
     world = World()
     put_source(world, [40, 40], [9])
     return ModelStore(world)
 
 
 def put(objects: Objects) -> None:
-    """What a team keeps there."""
+    """Put the objects of a team at the path of the archive."""
     for name, data in STRANGERS.items():
         objects.put(name, data)
 
 
 def held(objects: Objects) -> dict[str, bytes | None]:
-    """All that is there."""
+    """Return all objects in the store."""
     return {one.name: objects.get(one.name) for one in objects.list()}
 
 
 def test_an_archive_that_is_deleted_leaves_what_is_not_of_it(
     objects: Objects, store: ModelStore
 ) -> None:
-    """What came beside it since stays, byte for byte, and is counted."""
+    """Foreign objects beside the archive stay, byte for byte, and are counted."""
     assert archive_once(store, objects).error is None
     put(objects)
     erased = erase_archive(REQUEST, root_of(objects))
@@ -71,7 +71,7 @@ def test_an_archive_that_is_deleted_leaves_what_is_not_of_it(
 def test_a_run_and_a_sweep_go_on_beside_what_is_not_of_them(
     objects: Objects, store: ModelStore
 ) -> None:
-    """A lease that is none keeps nobody, however long it is, and is not swept."""
+    """An object that is no valid lease protects nothing, whatever its length, and is not swept."""
     assert archive_once(store, objects).error is None
     put(objects)
     assert archive_once(store, objects, REQUEST.model_copy(update={"run_key": "2"})).error is None
@@ -86,7 +86,7 @@ def test_a_run_and_a_sweep_go_on_beside_what_is_not_of_them(
 def test_a_first_run_begins_nowhere_where_its_folders_are_in_use(
     objects: Objects, store: ModelStore, name: str
 ) -> None:
-    """The error names the field, what is there, and what to do; nothing is put."""
+    """The error names the field, the foreign objects and the remedy. Nothing is put."""
     objects.put(name, STRANGERS[name])
     if not name.startswith(ARCHIVED):
         assert archive_once(store, objects).error is None
@@ -101,7 +101,7 @@ def test_a_first_run_begins_nowhere_where_its_folders_are_in_use(
 def test_a_lease_that_cannot_be_read_holds_up_its_last_day_only(
     objects: Objects, store: ModelStore
 ) -> None:
-    """Nobody knows whose it is, so it counts as long as any lease, and is forgotten by nobody."""
+    """An unreadable lease has no known owner. It holds for a day like any lease."""
     assert archive_once(store, objects).error is None
     name = f"{LEASES}{uuid4().hex}"
     objects.put(name, b"{}")

@@ -54,7 +54,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 def test_keys_go_where_the_official_client_sends_them(
     streams: Command, scope: str, foreign: ForeignClient, store: Store
 ) -> None:
-    """Of each event that it wrote, the segment takes the key by our reckoning too."""
+    """Our keys lead to the same segments as those of the official client."""
     foreign.create(scope, "theirs", segments=7)
     foreign.write(scope, "theirs", events=500, keys=KEYS)
     described = store.describe(StreamName(scope=scope, stream="theirs"))
@@ -72,7 +72,7 @@ def test_keys_go_where_the_official_client_sends_them(
 def test_the_official_client_reads_what_is_written(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """All events of a file are there once, in a stream and a scope that the command has made."""
+    """The official client reads all events of a file once, in a stream that the command made."""
     given = "".join(f"k{number % KEYS}:event {number}\n" for number in range(2500))
     done = streams("write", f"new-{scope}/ours", "-K", ":", "--create", "3", given=given)
     assert (done.returncode, done.stdout) == (0, "")
@@ -92,7 +92,7 @@ def test_the_official_client_reads_what_is_written(
 def test_a_range_is_read_from_one_cut_to_another(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """A cut that the command has printed is where another read begins, or ends."""
+    """A printed cut is the begin or the end of another read."""
     foreign.create(scope, "ranged", segments=2)
     name = f"{scope}/ranged"
     streams("write", name, "--key", "a", given="one\ntwo\n")
@@ -111,7 +111,7 @@ def test_a_range_is_read_from_one_cut_to_another(
 def test_a_writer_follows_a_stream_that_is_scaled(
     scope: str, foreign: ForeignClient, store: Store
 ) -> None:
-    """Segments end while events are written, and each event is there once, in its key's order."""
+    """A writer follows scale events. Each event is there once, in order per key."""
     foreign.create(scope, "scaled", segments=1)
     stream = StreamName(scope=scope, stream="scaled")
 
@@ -132,7 +132,7 @@ def test_a_writer_follows_a_stream_that_is_scaled(
 def test_bytes_that_are_no_text_are_shown_in_base64(
     streams: Command, scope: str, foreign: ForeignClient, store: Store
 ) -> None:
-    """The object says so by its field."""
+    """Bytes that are no text are shown in base64, in a field of their own."""
     foreign.create(scope, "bytes")
     stream = StreamName(scope=scope, stream="bytes")
     EventWriter(store, stream).write([Routed(0.5, b"\xff\x00")])
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_text_are_shown_in_base64(
 def test_wrong_input_is_named_with_a_remedy(
     streams: Command, words: tuple[str, ...], given: str, says: str
 ) -> None:
-    """The exit code is 2, and nothing is made."""
+    """Wrong input ends with code 2 and a remedy, and nothing is made."""
     done = streams(*words, given=given)
     assert done.returncode == 2
     assert says in done.stderr
@@ -163,7 +163,7 @@ def test_wrong_input_is_named_with_a_remedy(
 def test_a_reader_of_the_output_may_leave(
     standalone: Standalone, streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """As `head` does: the command ends at once, and without a word."""
+    """The command ends at once and silently if its reader leaves, as `head` does."""
     foreign.create(scope, "much")
     foreign.write(scope, "much", events=20_000)
     command = f"{warm.SLUICE} streams read {scope}/much --store {standalone.controller_uri}"
@@ -179,7 +179,7 @@ def test_a_reader_of_the_output_may_leave(
 def test_a_store_with_a_login_is_named_in_a_file(
     standalone_auth: Standalone, tmp_path: Path
 ) -> None:
-    """As its StreamStore has it: with the name of the Secret, whose values are files."""
+    """A file names a store with a login by its StreamStore and Secret, whose values are files."""
     user = standalone_auth.users[0]
     secret = tmp_path / "login"
     secret.mkdir()
@@ -214,7 +214,7 @@ def test_a_store_with_a_login_is_named_in_a_file(
 def test_an_event_that_no_client_could_write_is_refused_with_its_line(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """Those before it are stored. Carriage returns and empty lines are events' own bytes."""
+    """An event that is too long is refused with its line. Earlier events are stored."""
     foreign.create(scope, "long")
     given = "a\r\n\nlast\n" + "x" * ((8 << 20) + 1) + "\nnever\n"
     done = streams("write", f"{scope}/long", given=given)
@@ -229,7 +229,7 @@ def test_an_event_that_no_client_could_write_is_refused_with_its_line(
 def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """The error has the line's number, so that the rest can be written later."""
+    """A line without a key ends the writing. The error has its number, for the rest."""
     foreign.create(scope, "lines")
     done = streams("write", f"{scope}/lines", "-K", ":", given="a:1\nb:2\nno key\nc:3\n")
     assert done.returncode == 2
@@ -240,7 +240,7 @@ def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
 def test_streams_that_a_login_may_not_look_at_are_named(
     standalone_auth: Standalone, tmp_path: Path, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """The store lists them to users who may only read, and shows these no segments."""
+    """Streams whose segments a login may not see are named."""
     owner, reader = standalone_auth.users[:2]
     admin = foreign_for(standalone_auth.controller_uri, owner)
     admin.create_scope("looked-at")

@@ -21,7 +21,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of two segments and 200 events."""
+    """Return a copy of a stream of two segments and 200 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -30,7 +30,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 
 
 def test_a_run_is_one_trace_from_its_plan_to_its_last_step(copy: Copy) -> None:
-    """It goes on with the caller's trace. Steps are in their order, and say of which stream."""
+    """A run continues the caller's trace. Its steps are in order and name their stream."""
     with collector() as found:
         copy.environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": found.url,
@@ -59,7 +59,7 @@ def test_a_run_is_one_trace_from_its_plan_to_its_last_step(copy: Copy) -> None:
 
 
 def test_a_run_that_fails_says_the_reason_and_no_message(copy: Copy) -> None:
-    """The span has the reason of the catalogue; nothing of the error's words."""
+    """A failed span has the catalogue's reason, and no words of the error's message."""
     copy.source = (copy.source[0], "missing")
     with collector() as found:
         copy.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": found.url}
@@ -75,7 +75,7 @@ def test_a_run_that_fails_says_the_reason_and_no_message(copy: Copy) -> None:
     "how", ["refuses", pytest.param("is silent", marks=pytest.mark.exhaustive)]
 )
 def test_a_collector_that_takes_nothing_costs_at_most_a_line(copy: Copy, how: str) -> None:
-    """The copy succeeds, and the log says once that there are no traces."""
+    """Without a working collector, the copy succeeds and the log says so at most once."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = 1 if how == "refuses" else silent.getsockname()[1]
         copy.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"}

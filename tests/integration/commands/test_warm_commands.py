@@ -1,4 +1,4 @@
-"""Commands that are forked are as those that are started: `support/command/warm`."""
+"""Forked commands behave as newly started ones: `support/command/warm`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.until import PATIENCE, until
 
 
 def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, int]:
-    """Run a command in both ways, and return what it said and its code, which are the same."""
+    """Run a command in both ways. Check that output and code are equal, and return them."""
     results = []
     for popen in (subprocess.Popen, warm.Popen):
         process = popen(
@@ -48,7 +48,7 @@ def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, 
 def test_it_says_the_same_and_ends_with_the_same_code(
     tmp_path: Path, words: list[str], code: int
 ) -> None:
-    """Also of a file in its folder."""
+    """Both ways give the same output and code, also with a file of the folder."""
     (tmp_path / "here.yaml").write_text("kind: Nothing\n")
     out, err, ended = both(words, tmp_path)
     assert ended == code
@@ -56,7 +56,7 @@ def test_it_says_the_same_and_ends_with_the_same_code(
 
 
 def test_it_has_its_own_environment(tmp_path: Path) -> None:
-    """Variables of the call are there, and those of earlier calls are not."""
+    """A forked command has the variables of its call, and none of earlier calls."""
     words = ["streams", "ls", "--store", f"tcp://127.0.0.1:{free_ports(1)[0]}"]
     wrong = both(words, tmp_path, SLUICE_STORE_TIMEOUT="never")
     right = both(words, tmp_path, SLUICE_STORE_TIMEOUT="1")
@@ -65,7 +65,7 @@ def test_it_has_its_own_environment(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_its_text_is_as_wide_as_its_terminal(tmp_path: Path) -> None:
-    """A table has the width that the environment of the call says."""
+    """A table has the width of the call's environment."""
     words = ["archive", "ls", f"file://{tmp_path}"]
     widths = {
         max(map(len, both(words, tmp_path, COLUMNS=width)[0].splitlines()))
@@ -76,7 +76,7 @@ def test_its_text_is_as_wide_as_its_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
-    """Its status is that of a process that a signal has ended. The next one is forked as before."""
+    """A signal ends one command with a signal's status. The next one is forked as before."""
     with socket.create_server(("127.0.0.1", 0)) as silent:  # a store that never answers
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         process = warm.Popen(
@@ -100,12 +100,12 @@ def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
 
 @pytest.mark.exhaustive
 def test_a_command_that_nobody_waits_for_spoils_no_other() -> None:
-    """Its status is told to nobody, and the next command is forked as before."""
+    """A command without a waiting parent does not disturb the next one."""
     process = warm.Popen([warm.SLUICE, "--version"], stdout=subprocess.PIPE)
     assert process._status is not None
     process._status.close()
     assert process.stdout is not None
-    assert process.stdout.read()  # to its end
+    assert process.stdout.read()  # the command runs to its end
     process.stdout.close()
     until("it is gone", lambda: not Path(f"/proc/{process.pid}").exists())
     process.returncode = 0

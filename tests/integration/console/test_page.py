@@ -1,4 +1,4 @@
-"""The page of `sluice ui` in a real browser, with answers of the test in place of a cluster's."""
+"""The page of `sluice ui` in a real browser, with the test's answers in place of a cluster's."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Answers:
 
 @pytest.fixture
 def answers() -> Answers:
-    """Gives the answers."""
+    """Return the answers."""
     return Answers()
 
 
 @contextmanager
 def serving(answers: Answers) -> Iterator[str]:
-    """Serve these answers in a thread, and give the page's address."""
+    """Serve these answers in a thread, and yield the page's address."""
     found: list[str] = []
     begun, ended = threading.Event(), threading.Event()
 
@@ -86,13 +86,13 @@ def serving(answers: Answers) -> Iterator[str]:
 
 @pytest.fixture
 def address(answers: Answers) -> Iterator[str]:
-    """Gives the address of a page with these answers."""
+    """Yield the address of a page with these answers."""
     with serving(answers) as found:
         yield found
 
 
 def test_no_text_becomes_markup(browser: Browser, answers: Answers, address: str) -> None:
-    """Whichever field it stands in, and if it could leave an attribute or a string of JSON."""
+    """Text of any field stays text, even if it could leave an attribute or a JSON string."""
     attack = f"'\"</td></script>{ATTACK}"
     answers.text = attack
     parts = ("name", "state", "ready", "reason", "done", "rate", "backup", "age")
@@ -108,7 +108,7 @@ def test_no_text_becomes_markup(browser: Browser, answers: Answers, address: str
 
 
 def test_the_policy_refuses_markup_even_of_the_page(browser: Browser, address: str) -> None:
-    """If the script had a mistake, the browser would not follow it."""
+    """The browser's policy would refuse markup even after a mistake in the script."""
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(address)
@@ -128,7 +128,7 @@ def test_the_policy_refuses_markup_even_of_the_page(browser: Browser, address: s
 def test_it_suits_phones_and_screens_by_day_and_night(
     browser: Browser, answers: Answers, address: str, width: int, scheme: Any
 ) -> None:
-    """Nothing is cut at the side, nothing jumps when numbers come, and texts have contrast."""
+    """On phones and screens no text is cut, no layout jumps, and texts have contrast."""
     long = "team/streamarchive/" + "x" * 63
     answers.rows[3] = Answers.row(3, name=long, reason="WaitingForExecutors")
     screen = {"width": width, "height": 800}
@@ -173,7 +173,7 @@ CONTRAST: Final = """() => {
 def test_it_works_by_keyboard_and_tells_a_screen_reader_what_is_what(
     browser: Browser, answers: Answers, address: str
 ) -> None:
-    """Headings of columns and rows, names of bars and dialogs, and the focus comes back."""
+    """Keyboard and screen reader get headings, names of bars and dialogs, and the focus back."""
     answers.rows[0] |= {"state": "ready", "ready": "True", "percent": 100}
     with visiting(browser, address) as page:
         board = page.get_by_role("table", name="Resources of Sluice.")
@@ -197,7 +197,7 @@ def test_it_works_by_keyboard_and_tells_a_screen_reader_what_is_what(
 
 
 def test_a_server_that_has_ended_is_told(answers: Answers, browser: Browser) -> None:
-    """The last look stays, and the page says what to do."""
+    """When the server has ended, the last look stays and the page names the remedy."""
     with browser.new_context() as context:
         page = context.new_page()
         with serving(answers) as address:

@@ -43,7 +43,7 @@ def parameters(cuts: Iterable[Cut]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def source(foreign: ForeignClient) -> Read:
-    """Gives what is in a stream of three generations, of two, three and two segments."""
+    """Return the content of a stream of three generations of two, three and two segments."""
     foreign.create(*SOURCE, segments=2)
     foreign.write(*SOURCE, events=EVENTS, keys=KEYS)
     assert foreign.scale(*SOURCE, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
@@ -55,7 +55,7 @@ def source(foreign: ForeignClient) -> Read:
 
 @pytest.fixture(scope="module")
 def there(foreign: ForeignClient) -> str:
-    """Gives the digest of what is in the target before."""
+    """Return the digest of the target's events before the append."""
     name = (SOURCE[0], "there")
     _fill(foreign, name)
     return foreign.read(*name).digest
@@ -63,7 +63,7 @@ def there(foreign: ForeignClient) -> str:
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Copy:
-    """Gives a copy into a stream of three segments that has events."""
+    """Return a copy into a stream of three segments that has events."""
     target = (scope, "target")
     _fill(foreign, target)
     return Copy(tmp_path, standalone.controller_uri, SOURCE, target, exists="Append")
@@ -74,7 +74,7 @@ def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """All of it is there once, to the byte; key ranges and policy are as they were."""
+    """The next driver finishes the append: each byte is there once; key ranges and policy stay."""
     made, before = tmp_path / "made", _looks(copy)
     drive(copy, made, cut)
     drive(copy, made)
@@ -91,7 +91,7 @@ def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
 def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """An abort leaves the target as it was, byte for byte; it is refused once that is too late."""
+    """An abort restores the target byte for byte. Once the append is decided, it is refused."""
     made, before = tmp_path / "made", _looks(copy)
     drive(copy, made, cut)
     job = job_of(copy)
@@ -115,12 +115,12 @@ def _fill(foreign: ForeignClient, name: tuple[str, str]) -> None:
 
 
 def _sum(*digests: str) -> str:
-    """The digest of the events of two streams; see reports.Read."""
+    """Return the digest of the events of two streams; see reports.Read."""
     return f"{sum(int(one, 16) for one in digests) % 2**64:016x}"
 
 
 def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
-    """The target's configuration, and the key ranges of those segments that take events."""
+    """Return the target's configuration, and the key ranges of those segments that take events."""
     with Stores(SETTINGS) as stores:
         found = stores[job_of(copy).target].describe(_target(copy))
         assert found is not None
@@ -128,7 +128,7 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
 
 
 def _left(copy: Copy, made: Path) -> list[str]:
-    """Segments that drivers have made and that are there, but for those that are to stay."""
+    """Return the existing segments that drivers have made, except those that are to stay."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         store = stores[job.target]

@@ -1,4 +1,4 @@
-"""Copies into streams that live: the Java client writes to them meanwhile, and reads them."""
+"""Copies into live streams, which the Java client writes and reads meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MERGED: tuple[list[int], Ranges] = ([EPOCH | 3, 1], [(0.2, 1.0)])
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose streams are still to be made."""
+    """Return a copy within a scope of its own. Its streams do not exist yet."""
     source, target = (scope, "source"), (scope, "target")
     return Copy(tmp_path, standalone.controller_uri, source, target, exists="Append")
 
@@ -52,7 +52,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 def _written(
     copy: Copy, foreign: ForeignClient, scales: list[tuple[list[int], Ranges]], *, count: int = 2000
 ) -> int:
-    """A source with so many events before and after each scale event; how many there are."""
+    """Write a source with events before and after each scale event. Return their number."""
     foreign.create(*copy.source, segments=2)
     events = 0
     for ended, ranges in [([], []), *scales]:
@@ -64,7 +64,7 @@ def _written(
 
 
 def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
-    """The target's configuration, and the key ranges of those segments that take events."""
+    """Return the target's configuration, and the key ranges of those segments that take events."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=copy.target[0], stream=copy.target[1])
         found = stores[job_of(copy).target].describe(name)
@@ -89,7 +89,7 @@ def test_a_source_is_appended_beside_a_live_writer(
     segments: int,
     scales: list[tuple[list[int], Ranges]],
 ) -> None:
-    """Each event is there once, in order for its key; the writer loses, repeats and fails nothing.
+    """Each event is there once, in order per key. The writer loses, repeats and fails nothing.
 
     The target has its key ranges and its configuration again.
     """
@@ -111,7 +111,7 @@ def test_a_source_is_appended_beside_a_live_writer(
 
 
 def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignClient) -> None:
-    """The same resource does nothing the second time; one of another name does it all again."""
+    """A resource appends only once. A resource of another name appends again."""
     events = _written(copy, foreign, [SPLIT])
     foreign.create(*copy.target, segments=1)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -126,7 +126,7 @@ def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignC
 def test_sources_are_appended_one_after_the_other(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """In order for each key over all of them; the target has another layout and is written to."""
+    """Keys stay in order over all sources, though the target has other segments and a writer."""
     events = _written(copy, foreign, [SPLIT])
     more = (copy.source[0], "more")
     foreign.create(*more, segments=3)
@@ -148,7 +148,7 @@ def test_sources_are_appended_one_after_the_other(
 def test_a_target_that_is_made_again_is_appended_to_again(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A receipt is for the stream that it was given for."""
+    """A receipt counts only for its own stream. A new target of that name is appended to again."""
     events = _written(copy, foreign, [])
     for _ in range(2):
         foreign.create(*copy.target, segments=1)
@@ -159,7 +159,7 @@ def test_a_target_that_is_made_again_is_appended_to_again(
 
 
 def test_a_target_that_is_not_there_is_made(copy: Copy, foreign: ForeignClient) -> None:
-    """As by a copy that does not append: it is then the copy's own, and complete."""
+    """A missing target is made, as by other copies. It is the copy's own, and complete."""
     events = _written(copy, foreign, [SPLIT])
     assert run_inline(copy).outcome is Outcome.COPIED
     assert run_inline(copy).outcome is Outcome.ALREADY_COMPLETE
@@ -167,7 +167,7 @@ def test_a_target_that_is_not_there_is_made(copy: Copy, foreign: ForeignClient) 
 
 
 def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
-    """Before anything is staged."""
+    """An append to a sealed target is refused before anything is staged."""
     _written(copy, foreign, [])
     foreign.create(*copy.target, segments=1)
     foreign.seal(*copy.target)
@@ -180,7 +180,7 @@ def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
 def test_each_step_may_be_another_drivers(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """A driver that dies after each step costs nothing but the time; the writer notices nothing."""
+    """Drivers that die after each step cost only time, and the writer notices nothing."""
     events = _written(copy, foreign, [SPLIT, MERGED])
     foreign.create(*copy.target, segments=3)
     before = _looks(copy)

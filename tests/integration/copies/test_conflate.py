@@ -23,7 +23,7 @@ KEYS = 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy of three streams, of which each goes on with the keys of the one before."""
+    """Return a copy of three streams. Each continues the keys of its predecessor."""
     return Copy(
         tmp_path,
         standalone.controller_uri,
@@ -67,7 +67,7 @@ def test_streams_follow_one_another_in_the_order_given(
 def test_a_part_of_each_is_taken_where_that_is_asked_for(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Ranges belong to their source."""
+    """Each range applies to its own source."""
     _written(copy, foreign)
     tuesday = copy.more[0][0]
     cut = foreign.info(*copy.source).tail
@@ -84,7 +84,7 @@ def test_a_part_of_each_is_taken_where_that_is_asked_for(
 def test_the_target_is_verified_against_each_source(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Each pair names its stream, in which the script finds the digest; one may go afterwards."""
+    """Each source is compared by the script's digest. A source may be deleted afterwards."""
     _written(copy, foreign)
     copied = run_inline(copy)
     assert copied.outcome is Outcome.COPIED, copied.error
@@ -111,7 +111,7 @@ def test_the_target_is_verified_against_each_source(
 
 @pytest.mark.exhaustive
 def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignClient) -> None:
-    """Segments of the same ids are told apart by their stream."""
+    """Translations tell segments of the same id apart by their stream."""
     _written(copy, foreign)
     assert run_inline(copy).outcome is Outcome.COPIED
     last = copy.more[-1][0]
@@ -123,7 +123,7 @@ def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignCli
 def test_a_source_that_is_not_there_is_named_by_its_place(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Nothing is made of the others."""
+    """A missing source is named by its place, and nothing is copied of the others."""
     _written(copy, foreign)
     copy.more.append(((copy.source[0], "sunday"), []))
     error = run_inline(copy).error

@@ -1,4 +1,4 @@
-"""The examples of copies do on a real store what their first lines say."""
+"""The examples of copies, run on a real store as their first lines say."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ THERE = 40
 def test_an_example_copies_what_it_names(
     what: str, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """With nothing but the store's address changed; another run finds it done."""
+    """An example works with only the store's address changed. A further run does nothing."""
     text = (EXAMPLES / f"streamcopy{what}.yaml").read_text()
     assert ADDRESS in text
     text = text.replace(ADDRESS, standalone.controller_uri)
@@ -96,7 +96,7 @@ class Example(Filed):
 def test_an_example_copies_the_scope_that_it_names(
     what: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """By the command in its first lines; another run finds it done."""
+    """The command in the first lines copies the scope. A further run does nothing."""
     text = (EXAMPLES / f"{what}.yaml").read_text()
     assert ADDRESS in text
     example = Example(tmp_path / "scope.yaml")

@@ -1,8 +1,8 @@
-"""What Sluice does in a store that has put all it did before out of its memory.
+"""Sluice in a store that has evicted all earlier data of Sluice from its memory.
 
-A store forgets segments that nobody has used for a minute or two. So between two steps there is a
-wait, one for all tests: what they begin with is made before it, each with streams of its own, since
-a look at a segment brings it back into memory.
+A store evicts segments without use after a minute or two. So all tests share one wait, and their
+streams are made before it. Each test has streams of its own, since a look at a segment brings it
+back into memory.
 """
 
 from __future__ import annotations
@@ -96,18 +96,18 @@ CUTS = {
 
 @dataclass
 class Scene:
-    """What was made before the store forgot it.
+    """The copies, moves and claims that were made before the store evicted them.
 
     Attributes:
-        copies: copies that were cut off, by where.
-        moves: moves that were cut off, by where.
-        appends: appends that were cut off, by where.
-        whole: copies that are whole, by what is to be asked of them.
-        known: the plans of these.
-        told: what was told of each before.
-        scope: a copy of a scope that is whole, its plan, and what was said of it.
-        claim: of a prefix, with two streams.
-        live: a copy that is live, and whose follower has died.
+        copies: interrupted copies, by the point of interruption.
+        moves: interrupted moves, by the point of interruption.
+        appends: interrupted appends, by the point of interruption.
+        whole: whole copies, by the question that a test asks about them.
+        known: the plans of the whole copies.
+        told: the earlier answers about each whole copy.
+        scope: a whole copy of a scope, its plan, and the earlier answer about it.
+        claim: the claim of a prefix with two streams.
+        live: a live copy whose follower has died.
     """
 
     copies: dict[str, Copy]
@@ -122,12 +122,12 @@ class Scene:
 
 
 class Maker:
-    """Makes what the tests begin with.
+    """A maker of the tests' copies and streams.
 
     Args:
-        folder: for files.
+        folder: directory for files.
         server: the store.
-        foreign: writes what is copied.
+        foreign: the official client, which writes the sources.
     """
 
     def __init__(self, folder: Path, server: Standalone, foreign: ForeignClient) -> None:
@@ -138,20 +138,20 @@ class Maker:
         self._source = self.stream("source")
 
     def stream(self, name: str, *, events: int = EVENTS, seed: int = 0) -> tuple[str, str]:
-        """A stream of two segments with events."""
+        """Return a stream of two segments with events."""
         stream = (self.name, name)
         self._foreign.create(*stream, segments=2)
         self._foreign.write(*stream, events=events, keys=KEYS, seed=seed)
         return stream
 
     def copy(self, target: str, source: tuple[str, str] | None = None, **more: Any) -> Copy:
-        """A copy of the common source, or of that stream."""
+        """Return a copy of the common source, or of the given stream."""
         folder = self._folder / target
         folder.mkdir()
         return Copy(folder, self.uri, source or self._source, (self.name, target), **more)
 
     def cut_off(self, kind: str, where: str, stop: Stop) -> Copy:
-        """A copy, or a move with a source of its own, that was cut off there."""
+        """Return a copy, or a move of its own source, that was interrupted at this point."""
         name = f"{kind}-{''.join(letter for letter in where if letter.isalpha())}"
         if kind == "move":
             made = self.copy(name, self.stream(f"of-{name}"), on_complete="Delete")
@@ -162,7 +162,7 @@ class Maker:
         return made
 
     def append(self, number: int, where: str) -> Copy:
-        """An append that was cut off there, without Spark."""
+        """Return an append that was interrupted at this point, without Spark."""
         made = self.copy(f"append-{number}", exists="Append")
         self._foreign.create(*made.target, segments=3)
         self._foreign.write(*made.target, events=100, keys=KEYS, seed=1)
@@ -170,7 +170,7 @@ class Maker:
         return made
 
     def whole(self, what: str) -> tuple[Copy, StreamPlan]:
-        """A copy that is whole, and its plan."""
+        """Return a whole copy and its plan."""
         made = self.copy(f"whole-{what}", seal=what == "sealed")
         job = job_of(made)
         with Stores(SETTINGS) as stores:
@@ -181,7 +181,7 @@ class Maker:
         return made, planned.plan.streams[0]
 
     def live(self) -> Copy:
-        """A copy that is live, and whose follower has died."""
+        """Return a live copy whose follower has died."""
         made = self.copy("live", self.stream("followed"), mode="Continuous")
         with Follower(made):
             self._foreign.write(*made.source, events=100, keys=KEYS, first=EVENTS)
@@ -194,7 +194,7 @@ class Maker:
         return sum(one.end for one in self._foreign.info(*stream).segments)
 
     def scope(self) -> tuple[ScopeCopy, Plan, ScopeEnded]:
-        """A copy of a scope that is whole, its plan, and what was said of it."""
+        """Return a whole copy of a scope, its plan, and the answer about it."""
         scope = f"{self.name}-scope"
         self._foreign.create_scope(scope)
         for name in ("a", "b", "c"):
@@ -214,7 +214,7 @@ class Maker:
 
 
 def prefix_claim(store: PravegaStore, scope: str) -> Claim:
-    """A claim of a prefix with two streams, of one of which nobody can say when it was made."""
+    """Return a claim of a prefix with two streams, one of which has an unknown age."""
     store.create_scope(scope)
     resource = Claimant(
         cluster=uuid4().hex, namespace="team", name="app", uid=str(uuid4()), created=_now()
@@ -241,7 +241,7 @@ def _now() -> int:
 def scene(
     tmp_path_factory: pytest.TempPathFactory, standalone: Standalone, foreign: ForeignClient
 ) -> Scene:
-    """Gives what was made before the store forgot it."""
+    """Return the copies, moves and claims that the store has evicted from memory."""
     maker = Maker(tmp_path_factory.mktemp("idle"), standalone, foreign)
     copies = {where: maker.cut_off("copy", where, stop) for where, stop in COPYING.items()}
     moves = {where: maker.cut_off("move", where, stop) for where, stop in MOVING.items()}
@@ -273,7 +273,7 @@ def scene(
 @searches
 @pytest.mark.parametrize("where", COPYING)
 def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
-    """What it had published, stitched or verified counts, and nothing is there twice."""
+    """An interrupted copy keeps its published and verified bytes, and repeats none."""
     copy = scene.copies[where]
     report = run_inline(copy)
     assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
@@ -283,7 +283,7 @@ def test_a_copy_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: Fore
 @searches
 @pytest.mark.parametrize("where", MOVING)
 def test_a_move_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: ForeignClient) -> None:
-    """The target is the source, which goes."""
+    """An interrupted move goes on: the target equals the source, which is deleted."""
     move = scene.moves[where]
     report = run_inline(move)
     assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
@@ -296,7 +296,7 @@ def test_a_move_that_was_cut_off_goes_on(scene: Scene, where: str, foreign: Fore
 def test_an_append_that_was_cut_off_goes_on(
     scene: Scene, where: str, foreign: ForeignClient
 ) -> None:
-    """All of the source is behind what was there, once."""
+    """An interrupted append goes on: the source follows the earlier bytes once."""
     copy = scene.appends[where]
     report = run_inline(copy)
     assert report.outcome in {Outcome.COPIED, Outcome.ALREADY_COMPLETE}, report.error
@@ -307,14 +307,14 @@ def test_an_append_that_was_cut_off_goes_on(
 
 @pytest.mark.parametrize("what", ["requested", "sealed"])
 def test_a_whole_copy_that_is_asked_for_again_is_whole(scene: Scene, what: str) -> None:
-    """Held against its plan, it is told to be what was told before, sealed or not."""
+    """Checked against its plan, a whole copy has the same answer as before, sealed or not."""
     again = told(scene.whole[what], scene.known[what])
     assert again == scene.told[what]
     assert run_inline(scene.whole[what]).outcome is Outcome.ALREADY_COMPLETE
 
 
 def test_a_whole_copy_that_is_applied_again_has_its_numbers_and_its_map(scene: Scene) -> None:
-    """Nobody has its plan any more; its segments tell its bytes, events and positions."""
+    """Without its plan, a whole copy's segments tell its bytes, events and positions."""
     again = told(scene.whole["applied"], None)
     assert isinstance(again, Complete)
     assert again == scene.told["applied"]
@@ -322,7 +322,7 @@ def test_a_whole_copy_that_is_applied_again_has_its_numbers_and_its_map(scene: S
 
 
 def test_a_whole_copy_is_verified(scene: Scene) -> None:
-    """`sluice verify` pairs its segments by what they say, and finds them equal."""
+    """`sluice verify` pairs the segments by their attributes, and finds them equal."""
     ended = scene.whole["verified"].run("verify", "-o", "json")
     assert ended.code == 0, ended.err
     (found,) = ended.json["verifications"]
@@ -331,7 +331,7 @@ def test_a_whole_copy_is_verified(scene: Scene) -> None:
 
 
 def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
-    """`sluice position` finds where it is by what the target's segments say, and makes it."""
+    """`sluice position` translates the group by the target's attributes, and makes it."""
     copy = scene.whole["read"]
     ended = copy.run("position", "--reader-group", GROUP, "--apply", "--as", "copied", "-o", "json")
     assert ended.code == 0, ended.err
@@ -340,14 +340,14 @@ def test_a_reader_group_goes_on_in_a_whole_copy(scene: Scene) -> None:
 
 
 def test_the_streams_of_a_scope_that_are_whole_are_judged_so(scene: Scene) -> None:
-    """At the end of a long copy, those that were whole early are held against their plans."""
+    """At the end of a long copy, the streams that were whole early are checked against plans."""
     copy, plan, before = scene.scope
     assert copy.judged(plan) == before
     assert {one.state for one in before.results} == {StreamState.COPIED}
 
 
 def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalone) -> None:
-    """Also one of which only the note of its claim says that it is."""
+    """Streams of a prefix stay claimed, even if only the claim's note names them."""
     with Stores(SETTINGS) as stores:
         store = stores[StoreAddress(uri=standalone.controller_uri)]
         found = claims.look(scene.claim, store)
@@ -358,7 +358,7 @@ def test_the_streams_of_a_prefix_stay_claimed(scene: Scene, standalone: Standalo
 
 
 def test_a_live_copy_goes_on(scene: Scene, foreign: ForeignClient) -> None:
-    """Its marks and positions are read: it is verified, translated, followed on and cut over."""
+    """A live copy goes on: it can be verified, translated, followed and cut over."""
     copy = scene.live
     assert is_live(copy)
     ended = copy.run("verify", "-o", "json")

@@ -33,7 +33,7 @@ EVENTS = 400
 
 @pytest.fixture
 def move(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a move of a stream of two segments and 400 events."""
+    """Return a move of a stream of two segments and 400 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -44,7 +44,7 @@ def move(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 def assert_moved(
     move: Copy, standalone: Standalone, foreign: ForeignClient, original: tuple[int, str]
 ) -> None:
-    """The source is gone, the target is what it was, and a further run finds nothing to do."""
+    """Check that the source is gone, the target equals it, and a further run does nothing."""
     with pytest.raises(ForeignClientError):
         foreign.info(*move.source)
     copied = foreign.read(*move.target)
@@ -57,7 +57,7 @@ def assert_moved(
 
 
 def read(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
-    """The events of a stream and their digest, as the Java client reads them."""
+    """Return the events of a stream and their digest, as the Java client reads them."""
     found = foreign.read(*stream)
     return found.events, found.digest
 
@@ -77,7 +77,7 @@ def test_a_stream_is_moved(move: Copy, standalone: Standalone, foreign: ForeignC
 def test_what_comes_meanwhile_is_moved_too(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Bytes behind the bounds, and segments of scale events since, are drained after the seal."""
+    """After the seal, the move drains later bytes and the segments of later scale events."""
     drive(move, DrainSource, perform=False)
     foreign.write(*move.source, events=200, keys=8, first=EVENTS)
     foreign.scale(*move.source, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
@@ -107,7 +107,7 @@ def test_what_comes_meanwhile_is_moved_too(
 def test_a_move_cut_off_anywhere_is_finished(
     move: Copy, standalone: Standalone, foreign: ForeignClient, step: type[Step], *, perform: bool
 ) -> None:
-    """Whoever comes next finds in the stores what is done, and does the rest once."""
+    """The next driver finds the finished steps in the stores, and does the others once."""
     original = read(foreign, move.source)
     drive(move, step, perform=perform)
     report = run_inline(move)
@@ -119,7 +119,7 @@ def test_a_move_cut_off_anywhere_is_finished(
 def test_a_seal_without_its_record_is_found(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A driver that dies between sealing and writing that down leaves the same work to do."""
+    """If a driver dies between the seal and its record, the next one finishes the move."""
     drive(move, DrainSource, perform=False)
     original = read(foreign, move.source)
     foreign.seal(*move.source)
@@ -144,7 +144,7 @@ def test_a_source_made_again_is_left_alone(move: Copy, foreign: ForeignClient) -
 def test_a_stream_made_in_the_sources_place_is_left_alone(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Once the target is whole, a new stream of the source's name is nobody's to delete."""
+    """Once the target is whole, a new stream of the source's name is not deleted."""
     drive(move, DeleteSource, perform=True)
     foreign.create(*move.source, segments=1)
     foreign.write(*move.source, events=10)
@@ -157,7 +157,7 @@ def test_a_stream_made_in_the_sources_place_is_left_alone(
 def test_what_the_target_lost_keeps_the_source(
     move: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A target that is no longer the whole copy when the source would go: the source stays."""
+    """The source stays if the target is no longer whole when the source is to be deleted."""
     drive(move, DeleteSource, perform=False)
     foreign.delete(*move.target)
     report = run_inline(move)
@@ -184,7 +184,7 @@ def test_what_the_target_lost_keeps_the_source(
 def test_what_cannot_be_moved_is_refused(
     move: Copy, foreign: ForeignClient, spoil: Callable[[Copy], None], field: str
 ) -> None:
-    """Each is told by its field before anything is made or sealed."""
+    """An impossible move is refused by its field before anything is made or sealed."""
     source = move.source
     spoil(move)
     ended = move.run("plan")
@@ -212,7 +212,7 @@ def test_a_store_that_forbids_deleting_is_obeyed(move: Copy, foreign: ForeignCli
 
 @pytest.mark.exhaustive
 def test_an_abandoned_move_keeps_its_source(move: Copy, foreign: ForeignClient) -> None:
-    """Before publishing it leaves a sealed source, and says so; after that, a whole target."""
+    """An abort before publication leaves a sealed source and says so, later a whole target."""
     drive(move, Publish, perform=False)
     job = job_of(move)
     (address,) = job.sources

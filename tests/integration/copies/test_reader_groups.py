@@ -1,4 +1,4 @@
-"""Reader groups that go on in a copy where they were in its source; the Java client reads."""
+"""Reader groups that go on in a copy at their positions in its source, by the Java client."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CopyBetweenStores(Copy):
         return path
 
     def log_in(self, main: User, backup: User) -> None:
-        """Write the two Secrets down, as Kubernetes would mount them."""
+        """Write the two Secrets to files, as Kubernetes would mount them."""
         for name, user in (("main", main), ("backup", backup)):
             secret = self.folder / "credentials" / name
             secret.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class CopyBetweenStores(Copy):
 
 @pytest.fixture(scope="module")
 def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives a third server, which knows none of the second one's users."""
+    """Yield a third server, which knows none of the second one's users."""
     server = Standalone(users=[ELSEWHERE, MOVER], heap="1g")
     with announce("another Pravega standalone with authentication"):
         server.start()
@@ -100,13 +100,13 @@ def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterat
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy from one scope of a store to another, whose source is still to be made."""
+    """Return a copy from one scope of a store to another, whose source is still to be made."""
     foreign.create_scope(f"{scope}-copy")
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (f"{scope}-copy", "target"))
 
 
 def _position(copy: Copy, *options: str) -> Any:
-    """What `sluice position` says of the group, as JSON."""
+    """Return the JSON output of `sluice position` about the group."""
     finished = copy.run("position", "--reader-group", GROUP, "-o", "json", *options)
     assert finished.code == 0, finished.err
     return finished.json
@@ -119,7 +119,7 @@ def _refused(copy: Copy, *options: str) -> Finished:
 
 
 def _state(copy: Copy) -> GroupState:
-    """How far the source's group has read, in a store where nobody logs in."""
+    """Return the positions of the source's group, in a store without logins."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         return stores[job.sources[0]].group_state(GroupName(copy.source[0], GROUP))
@@ -131,7 +131,7 @@ def _copied(copy: Copy) -> None:
 
 
 def _assert_whole(whole: Read, *parts: Read) -> None:
-    """The parts, read one after the other, are each event of the whole once, in order per key."""
+    """Check that consecutive reads together have each event once, in order per key."""
     assert all(part.clean for part in parts), parts
     assert sum(part.events for part in parts) == whole.events
     digests = (int(part.digest, 16) for part in parts)
@@ -145,11 +145,11 @@ def test_a_group_goes_on_in_another_store(
     elsewhere: Standalone,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """Two stores with logins of their own: neither one's serves at the other.
+    """A group goes on in another store. Each store has its own logins.
 
-    The source's may do nothing but read one stream and one group. That group has read half of a
-    stream of two segments that was scaled. In the other store it gets exactly the rest, and what
-    was made there is left alone from then on.
+    The source's user may only read one stream and one group. The group has read half of a scaled
+    stream of two segments. In the other store it gets exactly the rest. From then on Sluice leaves
+    the new group alone.
     """
     here = foreign_for(elsewhere.controller_uri, ELSEWHERE)
     there = foreign_for(standalone_auth.controller_uri, ADMIN)
@@ -207,7 +207,7 @@ def _merged(copy: Copy, foreign: ForeignClient, checkpoint_ms: int | None = None
 
 
 def _goes_on(copy: Copy, foreign: ForeignClient, *before: Read) -> None:
-    """What is left of both merged segments, and of what follows, is read in the target."""
+    """Check that the target's group reads the rest of both merged segments and the successor."""
     _copied(copy)
     assert len(_position(copy, "--apply")["offsets"]) == 2
     rest = foreign.read_group(copy.target[0], GROUP, quiet_ms=4000)
@@ -216,9 +216,9 @@ def _goes_on(copy: Copy, foreign: ForeignClient, *before: Read) -> None:
 
 
 def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
-    """It has told that it read one of two merged segments to its end, and the other one not.
+    """A group goes on that has reported the end of only one of two merged segments.
 
-    A reader tells so when it next looks at its group, which it does each half a second.
+    A reader reports it at its next look at its group, each half second.
     """
     _merged(copy, foreign)
     before = foreign.read_group(copy.source[0], GROUP, events=500, pace_ms=8)
@@ -231,7 +231,7 @@ def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignCl
 def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """It has read one of two merged segments to its end, and went before it told what follows.
+    """A group goes on whose reader left right at the end of one of two merged segments.
 
     Now and then a new reader begins with one segment only.
     """
@@ -249,7 +249,7 @@ def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
 def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """It goes on with what is written to the target from then on."""
+    """A group at the source's end gets only events that are written to the target later."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     foreign.seal(*copy.source)
@@ -265,7 +265,7 @@ def test_a_group_that_read_all_of_a_sealed_source_gets_nothing_twice(
 def test_a_group_whose_position_is_not_known_is_not_moved(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Its reader is online, then it is ahead of the copy; a cut that is given does."""
+    """A group with an online reader, or ahead of the copy, is refused. A given cut is accepted."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=200, keys=8)
     assert "ReaderGroupNotFound" in _after_copy(copy, foreign)
@@ -285,7 +285,7 @@ def test_a_group_whose_position_is_not_known_is_not_moved(
 
 
 def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
-    """What is said of the group when the copy is done and nobody has made it yet."""
+    """Return the refusal of `sluice position` after the copy, before the group is made."""
     _copied(copy)
     assert foreign.streams(copy.target[0]) == ["target"]
     return _refused(copy).err
@@ -295,7 +295,7 @@ def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
 def test_a_group_of_two_streams_leaves_one_behind_only_if_asked(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """The other stream is named, either way."""
+    """A group of two streams moves without the other stream only on request. It is named."""
     scope = copy.source[0]
     foreign.create(*copy.source, segments=1)
     foreign.create(scope, "other", segments=1)

@@ -1,4 +1,4 @@
-"""Sources that were scaled and truncated; the Java client reads what became of them."""
+"""Copies of scaled and truncated sources, which the Java client reads."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Ranges = list[tuple[float, float]]
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def _written(
     copy: Copy, foreign: ForeignClient, segments: int, *scales: tuple[list[int], Ranges]
 ) -> int:
-    """A source with 5,000 events before and after each scale event; how many there are."""
+    """Write a source with 5,000 events before and after each scale event. Return their number."""
     foreign.create(*copy.source, segments=segments)
     with Stores(SETTINGS) as stores:  # the official client's policies would keep two segments
         store = stores[job_of(copy).sources[0]]
@@ -57,7 +57,7 @@ ONE_LEFT = ([EPOCH | 2, 2 * EPOCH | 4], [(0.0, 1.0)])
 def _assert_like_the_source(
     copy: Copy, foreign: ForeignClient, report: StreamReport, events: int
 ) -> None:
-    """Same segments with the same ids, and the same events in order for a foreign reader."""
+    """Check that ids, segments and ordered events are the source's, by a foreign reader."""
     assert report.outcome is Outcome.COPIED, report.error
     assert report.events == events
     assert [segment.source for segment in report.segments] == [
@@ -86,7 +86,7 @@ def test_a_scaled_stream_is_copied_with_its_epochs(
     segments: int,
     scales: list[tuple[list[int], Ranges]],
 ) -> None:
-    """Ids, key ranges, bytes and order are the source's, over all its scale events."""
+    """A copy has the source's ids, key ranges, bytes and order over all scale events."""
     events = _written(copy, foreign, segments, *scales)
     report = run_inline(copy)
     _assert_like_the_source(copy, foreign, report, events)
@@ -110,7 +110,7 @@ def test_writers_go_on_in_the_target_with_order_per_key(copy: Copy, foreign: For
 def test_a_sealed_scaled_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Nobody lists the last segments of a sealed stream; they are found all the same."""
+    """The copy finds the last segments of a sealed stream, though the store does not list them."""
     events = _written(copy, foreign, 2, SPLIT, MERGED)
     foreign.seal(*copy.source)
     report = run_inline(copy)
@@ -142,7 +142,7 @@ def test_a_head_truncated_within_an_epoch_is_copied(
 def test_a_head_of_several_epochs_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """One part of the keys may be truncated further than another."""
+    """Some keys of a source may be truncated further than others."""
     _written(copy, foreign, 2, SPLIT, ([1], [(0.5, 0.6), (0.6, 1.0)]))
     foreign.truncate(*copy.source, offsets={0: 0, 2 * EPOCH | 4: 0, 2 * EPOCH | 5: 0})
     report = run_inline(copy)
@@ -157,7 +157,7 @@ def test_a_head_of_several_epochs_is_copied(
 def test_a_position_of_the_source_is_translated_to_the_target(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """The source's tail, told by the Java client, is the target's, though ids differ."""
+    """The source's tail, by the Java client, translates to the target's, though ids differ."""
     _written(copy, foreign, 2, SPLIT, MERGED)
     middle = foreign.info(*copy.source).tail
     foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 10 * 108, 1: 0})

@@ -25,12 +25,12 @@ FRAME = 108
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def _written(copy: Copy, foreign: ForeignClient) -> list[str]:
-    """A source of four times 2,000 events, scaled after each; its tails in between, as text."""
+    """Write 2,000 events four times, with scale events. Return the tails between, as text."""
     foreign.create(*copy.source, segments=2)
     cuts = []
     for number in range(4):
@@ -45,7 +45,7 @@ def _at(text: str) -> dict[str, object]:
 
 
 def _plain(text: str) -> str:
-    """The client's text, without its compression."""
+    """Return the client's text, without its compression."""
     return gzip.decompress(base64.b64decode(text)).decode()
 
 
@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 def test_a_range_between_two_cuts_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """From cut to cut over scale events: exactly the events that were written in between."""
+    """A range over scale events has exactly the events between its two cuts."""
     cuts = _written(copy, foreign)
     copy.ranges = [{"from": _at(cuts[0]), "to": _at(_plain(cuts[2]))}]
     report = run_inline(copy)
@@ -82,7 +82,7 @@ def test_ranges_follow_one_another_in_the_order_given(
 def test_the_same_range_twice_is_there_twice(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """What is asked for twice is copied twice."""
+    """A range that is named twice is copied twice."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     copy.ranges = [{}, {}]
@@ -114,7 +114,7 @@ def test_a_range_by_offsets_is_copied(
 def test_a_cut_inside_an_event_leaves_nothing(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, side: str
 ) -> None:
-    """It is found before anything is published; the error names the range and the offsets."""
+    """A cut inside an event fails before publication, with its range and offsets."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     at = 7 * FRAME + 20
@@ -131,7 +131,7 @@ def test_a_cut_inside_an_event_leaves_nothing(
 def test_cuts_that_the_stream_does_not_have_are_refused_up_front(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Of another stream, beyond the end, backwards, or no text of a cut."""
+    """Cuts of another stream, beyond the end, backwards or malformed are refused."""
     cuts = _written(copy, foreign)
     foreign.create(copy.source[0], "other")
     other = foreign.info(copy.source[0], "other").tail
@@ -154,7 +154,7 @@ def test_cuts_that_the_stream_does_not_have_are_refused_up_front(
 
 @pytest.mark.exhaustive
 def test_a_cut_before_the_head_is_refused(copy: Copy, foreign: ForeignClient) -> None:
-    """What was truncated away cannot be copied, and is not left out silently."""
+    """A range with truncated events is refused instead of a silent gap."""
     cuts = _written(copy, foreign)
     foreign.truncate(*copy.source, cut=cuts[1])
     copy.ranges = [{"from": _at(cuts[0])}]

@@ -37,7 +37,7 @@ EPOCH = 1 << 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of two segments and 400 events that records gaps."""
+    """Return a copy of a stream of two segments and 400 events that records gaps."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=400, keys=8)
     made = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -48,7 +48,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignCli
 def assert_without(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, report: StreamReport
 ) -> None:
-    """The target is what the source is by now, as the Java client reads both."""
+    """Check that the target equals the present source, as the Java client reads both."""
     assert report.outcome is Outcome.COPIED, report.error
     assert_equal_segments(copy, standalone, report)
     original, copied = foreign.read(*copy.source), foreign.read(*copy.target)
@@ -58,7 +58,7 @@ def assert_without(
 
 
 def lengths(copy: Copy, standalone: Standalone, *segments: int) -> list[int]:
-    """How long segments of the source are."""
+    """Return the lengths of segments of the source."""
     server = standalone.segment_store
     return [segment_report(*server, *copy.source, one)["length"] for one in segments]
 
@@ -74,7 +74,7 @@ def lengths(copy: Copy, standalone: Standalone, *segments: int) -> list[int]:
 def test_what_a_source_has_lost_is_left_out_and_named(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, step: type[Step] | None
 ) -> None:
-    """A gap is named by the run, by the map of positions, and to whoever verifies."""
+    """The run, the map of positions and the verification name a gap."""
     drive(copy, Transfer) if step else begin(copy)
     whole = lengths(copy, standalone, 0, 1)
     foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
@@ -108,7 +108,7 @@ def test_a_run_tells_of_the_gap(copy: Copy, standalone: Standalone, foreign: For
 def test_truncated_again_and_again_is_one_gap(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """What was staged of a segment before the next truncation is dropped, and found nowhere."""
+    """Repeated truncations make one gap. Bytes staged in between are dropped."""
     begin(copy)
     for events in (5, 20, 40):
         foreign.truncate(*copy.source, offsets={0: events * EVENT, 1: events * EVENT})
@@ -142,7 +142,7 @@ def test_segments_that_are_gone_leave_empty_ones(
 def test_a_source_that_went_on_without_the_planned_is_no_other(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Truncated past all that was planned, the source is not taken for one made again."""
+    """A source truncated past all planned bytes does not count as a replaced one."""
     begin(copy)
     foreign.scale(*copy.source, segments=[0, 1], ranges=[(0.0, 0.3), (0.3, 1.0)])
     foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 0})
@@ -157,7 +157,7 @@ def test_a_source_that_went_on_without_the_planned_is_no_other(
 def test_what_is_verified_is_not_given_up(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """What a source loses after it was staged and hashed is in the target, without a gap."""
+    """Verified bytes are published without a gap, even if the source loses them later."""
     original = foreign.read(*copy.source)
     drive(copy, Publish)
     foreign.truncate(*copy.source)
@@ -173,7 +173,7 @@ def test_what_is_verified_is_not_given_up(
 def test_a_truncation_inside_an_event_fails(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A store truncates where it is told to; what then begins in an event is not published."""
+    """A source that begins inside an event after a truncation is not published."""
     begin(copy)
     foreign.truncate(*copy.source, offsets={0: 10 * EVENT + 5, 1: 0})
     report = run_inline(copy)

@@ -23,7 +23,7 @@ FRAME = 108
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 

@@ -29,23 +29,23 @@ EPOCH = 1 << 32
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
-    """Gives a copy within a scope of its own, whose source is still to be made."""
+    """Return a copy within a scope of its own, whose source is still to be made."""
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def named(stream: tuple[str, str], store: str = "local") -> str:
-    """A stream as the command line names it."""
+    """Return a stream as the command line names it."""
     return f"{store}:{'/'.join(stream)}"
 
 
 def only(ended: Finished) -> Any:
-    """The only verification that a command printed."""
+    """Return the only verification that a command printed."""
     (found,) = ended.json["verifications"]
     return found
 
 
 def assert_digests(copy: Copy, server: Standalone, found: Any) -> None:
-    """The stand-alone script finds the digests and the counts of each segment of both streams."""
+    """Check the digests and counts of all segments against the stand-alone script."""
     for side, stream in (("source", copy.source), ("target", copy.target)):
         for pair in found["segments"]:
             one = pair[side]
@@ -104,7 +104,7 @@ def test_a_copy_of_a_scaled_and_truncated_stream_is_verified(
 def test_one_event_that_differs_is_located(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, place: int
 ) -> None:
-    """Of two streams with the same events but one, its segment and the exact byte."""
+    """Verification names the segment and the exact byte of one different event."""
     for stream in (copy.source, copy.target):
         foreign.create(*stream, segments=1)
     foreign.write(*copy.source, events=EVENTS)
@@ -177,7 +177,7 @@ def test_a_range_is_compared_with_its_copy(copy: Copy, foreign: ForeignClient) -
 def test_a_source_that_is_gone_leaves_the_recorded_digest(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """The target still is what its copy made, and the exit code says that nothing was compared."""
+    """Without the source, the target is checked by its record, and the exit code says so."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -190,7 +190,7 @@ def test_a_source_that_is_gone_leaves_the_recorded_digest(
 
 
 class Two(Copy):
-    """Streams in two stores; one of them asks who one is."""
+    """Streams in two stores, one of which requires a login."""
 
     other: str = ""
 
@@ -228,7 +228,7 @@ def test_streams_of_two_stores_are_compared(
     foreign: ForeignClient,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """One of them with a login; a user to whom it lists no segments is told what is lacking."""
+    """Streams of two stores are compared. A user who cannot list segments learns the lack."""
     owner, reader = standalone_auth.users[:2]
     admin = foreign_for(standalone_auth.controller_uri, owner)
     there = f"guarded-{uuid4().hex[:12]}"

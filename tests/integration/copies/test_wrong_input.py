@@ -14,7 +14,7 @@ AUTH = "controllerURI: {uri}, auth: {{basic: {{secretRef: {{name: login}}}}}}"
 
 
 class LoginCopy(Copy):
-    """A copy in a store that asks who one is."""
+    """A copy in a store that requires a login."""
 
     @property
     def file(self) -> Path:
@@ -26,7 +26,7 @@ class LoginCopy(Copy):
         return path
 
     def credentials(self, name: str, password: str) -> str:
-        """A folder with this login, as Kubernetes would mount it."""
+        """Return a folder with this login, as Kubernetes would mount it."""
         secret = self.folder / "credentials" / "login"
         secret.mkdir(parents=True)
         (secret / "username").write_text(name)
@@ -36,14 +36,14 @@ class LoginCopy(Copy):
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient) -> Copy:
-    """Gives a copy of a stream of 200 events within a scope of its own."""
+    """Return a copy of a stream of 200 events within a scope of its own."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     return Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
 
 
 def failure(finished: Finished) -> dict[str, Any]:
-    """Why the only copy of a run failed, as its JSON says."""
+    """Return the failure of a run's only copy, from its JSON."""
     (report,) = finished.json
     assert report["outcome"] == "Failed"
     error: dict[str, Any] = report["error"]
@@ -143,7 +143,7 @@ def test_a_source_that_was_deleted_is_not_taken_for_the_planned_one(
 def test_a_source_truncated_below_its_bounds_is_refused(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """When retention took planned bytes the run ends with code 6 and leaves nothing behind."""
+    """If retention removed planned bytes, the run ends with code 6 and leaves nothing behind."""
     begin(copy)
     foreign.truncate(*copy.source)
     ended = copy.run("run", "-o", "json", "--tasks", "1")
@@ -171,7 +171,7 @@ def test_wrong_input_mended_is_input(copy: Copy, standalone: Standalone) -> None
 
 @pytest.fixture
 def guarded(tmp_path: Path, standalone_auth: Standalone, foreign_for: Any) -> LoginCopy:
-    """Gives a copy in a store with logins, whose administrator made the source."""
+    """Return a copy in a store with logins, whose administrator made the source."""
     scope = f"guarded-{uuid4().hex[:12]}"
     admin = foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
     admin.create_scope(scope)
@@ -181,7 +181,7 @@ def guarded(tmp_path: Path, standalone_auth: Standalone, foreign_for: Any) -> Lo
 
 
 def assert_no_target(copy: Copy, server: Standalone, foreign_for: Any) -> None:
-    """The administrator finds no target."""
+    """Check that the administrator finds no target."""
     with pytest.raises(ForeignClientError):
         foreign_for(server.controller_uri, server.users[0]).info(*copy.target)
 

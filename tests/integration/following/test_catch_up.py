@@ -1,4 +1,4 @@
-"""A copy that is far behind its source catches up by Spark, on a real store, and is killed then."""
+"""A copy far behind its source, which catches up by Spark on a real store and is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BACKLOG: Final = {
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowingCopy:
-    """Gives a copy whose follower was killed, and whose source went on for long."""
+    """Return a copy whose follower was killed. Its source then got a large backlog."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     made = FollowingCopy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -48,7 +48,7 @@ def copy(
 
 
 def left_of_catch_ups(copy: FollowingCopy, server: Standalone) -> list[str]:
-    """The segments that catch-ups have made and not deleted."""
+    """Return the segments that catch-ups have made and not deleted."""
     request = job_of(copy).request
     found = []
     for number in range(4):
@@ -76,7 +76,7 @@ def left_of_catch_ups(copy: FollowingCopy, server: Standalone) -> list[str]:
 def test_a_backlog_is_staged_by_spark_and_followed_then(
     copy: FollowingCopy, standalone: Standalone, foreign: ForeignClient, step: str
 ) -> None:
-    """The driver is killed before a step, and the next one goes on. Each event is there once."""
+    """After a driver is killed before a step, the next one goes on. Each event is there once."""
     process = copy.start("run")
     first = Process(process)
     try:

@@ -1,4 +1,4 @@
-"""The guide of copies that follow their source, and its example, do what they say."""
+"""The guide of copies that follow their source, and its examples, run as written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS: Final = 8
 
 @dataclass
 class Written(Filed):
-    """A file with another store's address, and seconds for which a test can wait."""
+    """A file of the guide with the test's store, and with a short idle time."""
 
     folder: Path
     text: str
@@ -48,18 +48,18 @@ class Written(Filed):
 
 
 def shown(kind: str) -> list[str]:
-    """The blocks of a kind in the guide."""
+    """Return the blocks of a kind in the guide."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def of_scopes() -> str:
-    """The example of the guide that follows a scope."""
+    """Return the example of the guide that follows a scope."""
     (found,) = [block for block in shown("yaml") if "kind: ScopeCopy" in block]
     return found
 
 
 def without_numbers(line: str) -> str:
-    """A line without what differs from run to run."""
+    """Return a line without the parts that differ from run to run."""
     line = line.replace("10m00s", "4s")
     return re.sub(r"^Plan [0-9a-f]+", "Plan", line)
 
@@ -74,7 +74,7 @@ def without_numbers(line: str) -> str:
 def test_an_example_follows_what_it_names(
     text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It says what the guide shows, follows, and ends as its file says."""
+    """An example prints the guide's output, follows its source, and ends as its file says."""
     (copy,) = load(text).copies
     assert copy.spec.source is not None
     source = (copy.spec.source.scope, copy.spec.source.stream)
@@ -98,7 +98,7 @@ def test_an_example_follows_what_it_names(
 
 
 def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
-    """What is shown of a spec is taken with the first example around it."""
+    """Each part of a spec in the guide is valid within the first example."""
     first, *others = shown("yaml")
     parts = [part for part in others if "kind:" not in part]
     assert parts
@@ -119,7 +119,7 @@ def test_the_other_resources_of_the_guide_are_parts_of_good_ones() -> None:
 def test_an_example_follows_the_scope_that_it_names(
     text: str, tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It says what the guide shows, follows each stream, and ends as its file says."""
+    """An example prints the guide's output, follows each stream, and ends as its file says."""
     (copy,) = load(text).scopes
     source, target = copy.spec.source.scope, copy.spec.target.scope
     streams = ("orders", "payments")

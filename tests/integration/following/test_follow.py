@@ -1,4 +1,4 @@
-"""Sources that are followed while the Java client writes to them, on a real store."""
+"""Copies that follow sources while the Java client writes to them, on a real store."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SIZE = 108
 
 
 def named(stream: tuple[str, str]) -> StreamName:
-    """A stream's name."""
+    """Return a stream's name."""
     return StreamName(scope=stream[0], stream=stream[1])
 
 
 @pytest.fixture
 def streams(foreign: ForeignClient, scope: str) -> Pair:
-    """Gives a source of two segments with events, and a target that is still to be made."""
+    """Return a source of two segments with events, and a target that does not exist yet."""
     source = (scope, "source")
     foreign.create(*source, segments=2)
     foreign.write(*source, events=2000, keys=KEYS)
@@ -46,7 +46,7 @@ def streams(foreign: ForeignClient, scope: str) -> Pair:
 
 @pytest.fixture
 def followers(streams: Pair, standalone: Standalone, tmp_path: Path) -> Iterator[Followers]:
-    """Gives followers of the source, none of which outlives the test."""
+    """Yield followers of the source. No follower outlives the test."""
     with (
         (tmp_path / "followers.txt").open("a+") as file,
         Followers(standalone.controller_uri, streams, file) as made,
@@ -58,7 +58,7 @@ def followers(streams: Pair, standalone: Standalone, tmp_path: Path) -> Iterator
 def test_a_sealed_source_is_copied_and_no_more(
     streams: Pair, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A source that is sealed before the copy begins ends it; another run finds it whole."""
+    """A source that is sealed before the copy ends the copy. A further run finds it whole."""
     source, target = streams
     assert foreign.seal(*source)
     report = follow(standalone.controller_uri, named(source), named(target))
@@ -76,7 +76,7 @@ def test_large_events_are_followed(
     foreign: ForeignClient,
     followers: Followers,
 ) -> None:
-    """Events of 3 MB come whole: a reader of the target never waits for the rest of one."""
+    """Events of 3 MB come whole. A reader of the target never waits for the rest of an event."""
     source, target = streams
     followers.start()
     foreign.write(*source, events=8, size=3_000_000, keys=KEYS, first=2000)
@@ -94,7 +94,7 @@ def test_lost_bytes_are_left_out_and_all_else_is_followed(
     foreign: ForeignClient,
     followers: Followers,
 ) -> None:
-    """A source is truncated while no follower lives; the next one goes on behind the loss."""
+    """After a truncation without a follower, the next follower goes on behind the lost bytes."""
     source, target = streams
     before = contents(standalone, source)
     followers.start("--record")
@@ -121,7 +121,7 @@ def test_a_foreign_writer_in_the_target_is_named(
     foreign: ForeignClient,
     followers: Followers,
 ) -> None:
-    """The follower stops, and says in which segment and between which offsets the bytes lie."""
+    """The follower stops at foreign bytes in the target, and names their segment and offsets."""
     source, target = streams
     followers.start()
     followed = sum(one.end for one in foreign.info(*source).segments)
@@ -134,7 +134,7 @@ def test_a_foreign_writer_in_the_target_is_named(
 
 
 def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
-    """The bytes of a stream's segments by id, of a stream that was not truncated."""
+    """Return the bytes of a stream's segments by id, of a stream that was not truncated."""
     with Stores(SETTINGS) as stores:
         store = stores[StoreAddress(uri=server.controller_uri)]
         ids = [one.id for made in store.generations(named(stream)) for one in made]
@@ -148,7 +148,7 @@ def contents(server: Standalone, stream: tuple[str, str]) -> dict[int, bytes]:
 
 
 def wait_for(foreign: ForeignClient, target: tuple[str, str], count: int) -> None:
-    """Wait until a target has so many bytes. It may still be in the making."""
+    """Wait until a target has this number of bytes. The target may not exist yet."""
 
     def has_all() -> bool:
         with suppress(ForeignClientError):
@@ -159,7 +159,7 @@ def wait_for(foreign: ForeignClient, target: tuple[str, str], count: int) -> Non
 
 
 def length(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The bytes of a stream; 0 while there is none."""
+    """Return the number of bytes in a stream; 0 while it does not exist."""
     if stream[1] not in (foreign.streams(stream[0]) or []):
         return 0
     return sum(one.end for one in foreign.info(*stream).segments)

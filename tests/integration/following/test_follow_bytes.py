@@ -1,4 +1,4 @@
-"""A source is followed whatever the Java client puts into it, on a real store."""
+"""Copies that follow events of any kind by the Java client, on a real store."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LARGE: Final = (100 if FAR > 1 else 24) * MIB
 def assert_followed(
     server: Standalone, foreign: ForeignClient, followers: Followers, streams: Pair
 ) -> None:
-    """Seal the source, and check the target: equal, readable, counted, and nothing is left."""
+    """Seal the source. Check that the target is equal and readable, and that nothing is left."""
     source, target = streams
     assert foreign.seal(*source)
     assert followers.result() == 0, followers.said()
@@ -67,7 +67,7 @@ def assert_followed(
 
 
 def staged(server: Standalone, foreign: ForeignClient, target: tuple[str, str]) -> list[str]:
-    """The journals, and the staging segments of events that begin where the target's end."""
+    """Return the journals, and the staging segments of events at the end of the target."""
     keys = [identity.journal_key(COPY, number) for number in range(16)]
     return left_of(
         server.segment_store,
@@ -87,7 +87,7 @@ def test_events_longer_than_an_append_are_followed_in_bounded_memory(
     followers: Followers,
     say: Callable[[str], None],
 ) -> None:
-    """Each is readable once and whole, between small ones; a follower is killed in their midst."""
+    """Long events are readable once and whole, though a follower is killed in their midst."""
     source, target = streams
     followers.start()
     wait_for(foreign, target, length(foreign, source))
@@ -118,7 +118,7 @@ def test_transactions_are_followed(
     followers: Followers,
     say: Callable[[str], None],
 ) -> None:
-    """Many small ones beside single events, and one whose bytes all come in one moment."""
+    """Many small transactions beside single events, and a large one, are followed."""
     source, target = streams
     followers.start()
     wait_for(foreign, target, length(foreign, source))
@@ -137,7 +137,7 @@ def test_transactions_are_followed(
 def test_plain_bytes_are_followed(
     scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """A stream of the client's byte streams: the target has the same bytes, as its reader finds."""
+    """A byte stream of the Java client is followed: its reader finds the same bytes."""
     source, target = (scope, "bytes"), (scope, "target")
     foreign.create(*source, segments=1)
     foreign.write_bytes(*source, 3_000_001)
@@ -166,7 +166,7 @@ def test_plain_bytes_are_followed(
 def test_a_source_that_turns_to_plain_bytes_is_named(
     streams: Pair, standalone: Standalone, foreign: ForeignClient, followers: Followers
 ) -> None:
-    """Its events are in the target; the follower names the segment and the offset, and ends."""
+    """If a source turns to plain bytes, the follower ends and names segment and offset."""
     source, target = streams
     followers.start()
     before = contents(standalone, source)

@@ -1,4 +1,4 @@
-"""Sources that are followed by `sluice run -f`, on a real store."""
+"""Copies that follow sources by `sluice run -f`, on a real store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowingCopy:
-    """Gives a copy that follows a stream of 200 events."""
+    """Return a copy that follows a stream of 200 events."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=200, keys=8)
     made = FollowingCopy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
@@ -32,12 +32,12 @@ def copy(
 
 
 def wait_for(foreign: ForeignClient, copy: FollowingCopy, events: int) -> None:
-    """Wait until so many events can be read in the target."""
+    """Wait until this number of events can be read in the target."""
     until("the target has all", lambda: foreign.visible(*copy.target).events == events)
 
 
 def assert_same(foreign: ForeignClient, copy: FollowingCopy, events: int) -> None:
-    """The target has the source's events, each once, in the order of each key."""
+    """Check that the target has the source's events, each once, in the order of each key."""
     source, target = foreign.read(*copy.source), foreign.read(*copy.target)
     assert (target.events, target.digest) == (events, source.digest)
 
@@ -45,7 +45,7 @@ def assert_same(foreign: ForeignClient, copy: FollowingCopy, events: int) -> Non
 def test_a_source_is_followed_until_nothing_comes(
     copy: FollowingCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """What comes meanwhile is in the target; the result says why it ended, and nothing is left."""
+    """The target has events of that time. The result names the end's reason; nothing is left."""
     copy.ends = {"stopWhen": {"idleSeconds": 4}}
     with copy.following("-o", "json") as process:
         foreign.write(*copy.source, events=100, keys=8)
@@ -63,7 +63,7 @@ def test_a_source_is_followed_until_nothing_comes(
 
 @pytest.mark.exhaustive
 def test_an_interrupt_leaves_the_copy_live(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """It says how to go on and how to end it; the same file with a cutover ends it with a seal."""
+    """After an interrupt the copy stays live, and a cutover in the same file ends it by a seal."""
     with copy.following() as process:
         foreign.write(*copy.source, events=100, keys=8)
         wait_for(foreign, copy, 300)
@@ -87,7 +87,7 @@ def test_an_interrupt_leaves_the_copy_live(copy: FollowingCopy, foreign: Foreign
 def test_a_changed_file_ends_what_another_process_follows(
     copy: FollowingCopy, foreign: ForeignClient
 ) -> None:
-    """The command with a drain in its file ends both; the source takes events as before."""
+    """The command with a drain in its file ends both processes. The source still takes events."""
     with copy.following("-o", "json") as process:
         copy.ends = {"cutover": "Drain"}
         ended = copy.run("run", "-o", "json")
@@ -102,7 +102,7 @@ def test_a_changed_file_ends_what_another_process_follows(
 
 @pytest.mark.exhaustive
 def test_a_sealed_source_is_copied_to_its_end(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """There is nothing to follow: the copy ends by itself."""
+    """A copy of a sealed source has nothing to follow and ends by itself."""
     foreign.seal(*copy.source)
     ended = copy.run("run", "-o", "json")
     assert ended.code == 0, ended.err
@@ -112,7 +112,7 @@ def test_a_sealed_source_is_copied_to_its_end(copy: FollowingCopy, foreign: Fore
 
 @pytest.mark.exhaustive
 def test_enough_bytes_end_a_copy(copy: FollowingCopy) -> None:
-    """Those that the source had at first count as well."""
+    """A limit of bytes ends the copy. The bytes of the first leg count too."""
     copy.ends = {"stopWhen": {"bytes": 1}}
     ended = copy.run("run", "-o", "json")
     assert ended.code == 0, ended.err
@@ -153,7 +153,7 @@ def test_wrong_input_makes_nothing(
     field: str,
     said: str,
 ) -> None:
-    """It ends with code 2, by the field that is wrong, with what to do."""
+    """Wrong input ends with code 2, the wrong field and a remedy."""
     copy.ends = ends
     ended = copy.run("run", *options)
     assert ended.code == 2
@@ -166,7 +166,7 @@ def test_wrong_input_makes_nothing(
 def test_a_store_that_allows_no_changes_is_not_sealed(
     copy: FollowingCopy, standalone: Standalone
 ) -> None:
-    """A seal changes the source, which the source's store has to allow."""
+    """A source is not sealed if its store's access does not allow changes."""
     copy.ends, copy.operations = {"cutover": "SealAndDrain"}, ("Read", "Create")
     ended = copy.run()
     assert ended.code == 2
@@ -179,7 +179,7 @@ def test_a_store_that_allows_no_changes_is_not_sealed(
 def test_a_target_belongs_to_the_first_copy(
     copy: FollowingCopy, foreign: ForeignClient, scope: str
 ) -> None:
-    """A second copy to it is refused, and takes nothing from the first one."""
+    """A second copy to a target is refused, and does not affect the first one."""
     with copy.following() as process:
         copy.name = "another"
         refused = copy.run("run", "-o", "json")
@@ -205,7 +205,7 @@ def test_a_source_that_was_replaced_is_not_followed(
     foreign: ForeignClient,
     again: bool,  # noqa: FBT001
 ) -> None:
-    """It is refused, and what the target has stays readable."""
+    """A replaced source is refused. The target's bytes stay readable."""
     with copy.following() as process:
         process.interrupt()
     foreign.delete(*copy.source)
@@ -225,7 +225,7 @@ def test_a_source_that_was_replaced_is_not_followed(
 def test_a_target_that_was_deleted_is_not_made_anew(
     copy: FollowingCopy, foreign: ForeignClient
 ) -> None:
-    """The user who deleted it may have meant it."""
+    """A deleted target is not made again, since a user may have deleted it on purpose."""
     with copy.following() as process:
         process.interrupt()
     foreign.delete(*copy.target)
@@ -239,7 +239,7 @@ def test_a_target_that_was_deleted_is_not_made_anew(
 def test_one_process_follows_one_source(
     copy: FollowingCopy, standalone: Standalone, scope: str
 ) -> None:
-    """Of two copies in one file, the first might never end; nothing is made."""
+    """Two copies in one file are refused, since the first might never end. Nothing is made."""
     both = copy.file.read_text()
     second = both.partition("---\n")[2].replace("name: target", "name: other")
     second = second.replace('"stream": "target"', '"stream": "other"')
@@ -254,7 +254,7 @@ def test_one_process_follows_one_source(
 
 @pytest.mark.exhaustive
 def test_the_plan_says_that_it_follows(copy: FollowingCopy, standalone: Standalone) -> None:
-    """For people and for programs; nothing is made."""
+    """The plan says that the copy follows, as text and as JSON. Nothing is made."""
     planned = copy.run("plan")
     assert "(and then follows)" in planned.out
     assert copy.run("plan", "-o", "json").json[0]["plan"]["streams"][0]["follow"] is True
@@ -263,7 +263,7 @@ def test_the_plan_says_that_it_follows(copy: FollowingCopy, standalone: Standalo
 
 @pytest.mark.exhaustive
 def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -> None:
-    """A copy that was begun in time ends with the next process."""
+    """If the time of the end passes without a process, the next process ends the copy."""
     with copy.following() as process:
         process.interrupt()
     copy.ends = {"stopWhen": {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}}
@@ -285,7 +285,7 @@ def test_bytes_that_the_source_loses_are_named(
     foreign: ForeignClient,
     record: bool,  # noqa: FBT001
 ) -> None:
-    """Lost before they were followed, they end the copy, or it goes on without them and says so."""
+    """Bytes lost before the copy followed them end it, or it goes on and reports the gap."""
     copy.on_truncation = "Record" if record else "Fail"
     with copy.following() as process:
         process.interrupt()
@@ -308,9 +308,9 @@ def test_bytes_that_the_source_loses_are_named(
 
 
 def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """One line that is drawn again: rate, distance, and up to where it is proved.
+    """A terminal shows a single line with rate, lag and proved position. It is redrawn.
 
-    An interrupt then says how far the copy is, too.
+    After an interrupt, the output also says how far the copy is.
     """
     copy.environment = {"COLUMNS": "140", "TERM": "xterm"}
     screen = Terminal(copy)
@@ -326,7 +326,7 @@ def test_a_terminal_shows_how_far_it_is(copy: FollowingCopy, foreign: ForeignCli
 
 @pytest.mark.exhaustive
 def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """Then the same process follows; the one that goes on after an interrupt needs no Spark."""
+    """A large first leg goes through Spark. A process that resumes the copy needs no Spark."""
     copy.environment = {"SLUICE_SPARK_BYTES": "1"}
     copy.log_level = "debug"
     with copy.following() as process:
@@ -347,7 +347,7 @@ def test_a_large_first_leg_goes_through_spark(copy: FollowingCopy, foreign: Fore
 
 @pytest.mark.exhaustive
 def test_reader_groups_go_on_in_the_target(copy: FollowingCopy, foreign: ForeignClient) -> None:
-    """Each event is read once; a group whose readers are online is waited for, and named."""
+    """Groups read each event once. The copy waits for groups with online readers, by name."""
     scope = copy.source[0]
     foreign.create_group(scope, "billing", "source")
     before = foreign.read_group(scope, "billing", events=120, stay=True)

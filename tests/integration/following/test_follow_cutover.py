@@ -66,7 +66,7 @@ class Followed:
         self.process.wait()
 
     def wish(self, wish: Wish, key: str = "") -> None:
-        """Wish how the copy is to end, as soon as it takes a wish."""
+        """Write how the copy is to end, as soon as the copy accepts it."""
         target = StreamName(scope=self.target[0], stream=self.target[1])
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self._server.controller_uri)]
@@ -74,7 +74,7 @@ class Followed:
             until("the wish holds", lambda: wishes.write(wish, log, key=key))
 
     def ended(self) -> str:
-        """Wait for the end, and return its reason."""
+        """Wait for the follower's end, and return its reason."""
         assert self.process.wait(PATIENCE) == 0, self._output.read_text()
         *_, reason, outcome = self._output.read_text().splitlines()
         assert outcome == Outcome.COPIED.value
@@ -85,7 +85,7 @@ class Followed:
 def followed(
     standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> Iterator[Followed]:
-    """Gives a source with 2,000 events, and its follower, which does not outlive the test."""
+    """Yield a source with 2,000 events, and its follower, which does not outlive the test."""
     made = Followed(standalone, scope, tmp_path / "follower.txt")
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=2000, keys=KEYS)
@@ -95,7 +95,7 @@ def followed(
 
 
 def bytes_of(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The bytes of a stream; 0 while there is none, or the store is still making it."""
+    """Return the number of bytes in a stream; 0 before the store has made it."""
     try:
         return sum(one.end for one in foreign.info(*stream).segments)
     except ForeignClientError:
@@ -109,7 +109,7 @@ def test_a_source_is_sealed_under_its_writer_and_nothing_is_lost(
     foreign: ForeignClient,
     say: Callable[[str], None],
 ) -> None:
-    """Every event that the source took is in the target; its writer is refused, as by any seal."""
+    """The target has every event that the source took. The seal refuses the writer's others."""
     until("it follows", lambda: bytes_of(foreign, followed.target) > 0)
     stop = foreign.start_writer(*followed.source, rate=RATE, keys=KEYS, first=2000)
     time.sleep(3)
@@ -136,7 +136,7 @@ def test_a_live_cutover_takes_seconds(
     foreign: ForeignClient,
     say: Callable[[str], None],
 ) -> None:
-    """The follower finds the wish by itself, while a writer writes."""
+    """A cutover takes seconds: the follower finds the wish by itself, beside a writer."""
     stop = foreign.start_writer(*followed.source, rate=RATE, keys=KEYS, first=2000)
     until("it follows", lambda: bytes_of(foreign, followed.target) > 2000 * 108)
     time.sleep(2)
@@ -153,7 +153,7 @@ def test_a_live_cutover_takes_seconds(
 def test_a_client_without_the_key_has_no_source_sealed(
     followed: Followed, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It can end the copy, as it can delete the target; its writers go on."""
+    """A client without the key can end the copy but seals no source. The writers go on."""
     followed.wish(SEAL, "another key")
     foreign.write(*followed.source, events=100, keys=KEYS, first=2000)
     length = bytes_of(foreign, followed.source)
@@ -168,7 +168,7 @@ def test_a_client_without_the_key_has_no_source_sealed(
 def test_a_follower_without_anything_to_do_takes_no_processor(
     followed: Followed, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """It sees a wish within about a second all the same."""
+    """An idle follower takes no processor time, and still sees a wish within about a second."""
     length = bytes_of(foreign, followed.source)
     until("all is followed", lambda: bytes_of(foreign, followed.target) == length)
     time.sleep(3)
@@ -183,7 +183,7 @@ def test_a_follower_without_anything_to_do_takes_no_processor(
 
 
 def seconds_of(pid: int) -> float:
-    """The seconds of a processor that a process has used."""
+    """Return the processor time of a process, in seconds."""
     with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - no path of a user
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100

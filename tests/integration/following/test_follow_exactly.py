@@ -1,6 +1,6 @@
-"""A source of up to 10,000 events a second is followed exactly, for minutes and for an hour.
+"""Exact following of up to 10,000 events a second by the Java client, for minutes and an hour.
 
-The events come from the Java client. Lost, twice and reordered are 0.
+No event may be lost, repeated or reordered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ JOURNAL: Final = 5 << 20
 
 @pytest.fixture
 def streams(scope: str) -> Pair:
-    """Gives the names of a source and of its target."""
+    """Return the names of a source and of its target."""
     return (scope, "source"), (scope, "target")
 
 
@@ -48,7 +48,7 @@ def test_nothing_is_lost_twice_or_reordered_while_followers_are_killed(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Twenty times in five minutes, or three in some seconds; the source is split and merged."""
+    """Nothing is lost, repeated or reordered over many kills, splits and merges."""
     place = Place(standalone, foreign, tmp_path, say)
     with Exactly(place, streams, rate=RATE // 5 if SHORT else RATE, seed=23) as run:
         run.disturb(seconds=8.0 if SHORT else 300.0, kills=3 if SHORT else KILLS)
@@ -57,7 +57,7 @@ def test_nothing_is_lost_twice_or_reordered_while_followers_are_killed(
 
 @pytest.fixture
 def large(tmp_path: Path) -> Iterator[Cluster]:
-    """Gives a store that keeps what is written in an hour."""
+    """Yield a store with room for the events of an hour."""
     with Cluster(tmp_path / "store") as servers:
         yield servers
 
@@ -67,7 +67,7 @@ def large(tmp_path: Path) -> Iterator[Cluster]:
 def test_an_hour_is_followed_exactly_in_the_memory_of_a_minute(
     large: Cluster, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    """After the kills, one follower runs on: its memory stays the same, its journal is short."""
+    """After the kills, a follower runs for an hour with constant memory and a short journal."""
     streams = (("soak", "source"), ("soak", "target"))
     with ForeignClient(large.controller_uri, lasting=True) as foreign:
         place = Place(large, foreign, tmp_path, say)

@@ -1,4 +1,4 @@
-"""A source with two writers and two readers is cut over, and its reader groups go on behind it."""
+"""A cutover of a source with two writers and two readers, whose groups go on in the target."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ GROUPS: Final = ("billing", "audit")
 def test_reader_groups_go_on_behind_the_cut(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> None:
-    """None of their events comes twice, and none is left out.
+    """After the cutover, reader groups get each event once and miss none.
 
     Both readers of `billing` close in the midst of the source. `audit` reads it to its sealed end.
-    A writer that does not know of the cutover is refused, and all that was confirmed to it counts.
-    The other one stops before, and goes on in the target.
+    A writer that does not know of the cutover is refused. All its confirmed events count. The other
+    writer stops before, and goes on in the target.
     """
     source, target = (scope, "source"), (scope, "target")
     foreign.create(*source, segments=4)
@@ -72,7 +72,7 @@ def test_reader_groups_go_on_behind_the_cut(
 
 
 def both(foreign: ForeignClient, scope: str, group: str) -> list[str]:
-    """Read with two readers of a group at once, and return the digests of what each has read."""
+    """Read with two readers of a group at once, and return the digest of each reader's events."""
     scripts = [
         [("readGroup", {"scope": scope, "group": group, "reader": name, "events": READ})]
         for name in ("one", "two")

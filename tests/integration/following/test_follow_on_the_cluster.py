@@ -1,4 +1,4 @@
-"""A source that is followed on a store of several processes, whose segment stores are killed."""
+"""Following on a store of several processes, whose segment store is killed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def test_a_segment_store_that_is_killed_twice_loses_nothing(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """One follower and the writer live through both; the source is split and merged.
+    """One follower and the writer survive two kills of the segment store, and nothing is lost.
 
-    The follower's connections break in the midst of reads and appends, and it does not know which
-    of these were carried out. Readers of the Java client may end; others read all of the target.
+    The source is split and merged. The follower's connections break during reads and appends, and
+    it does not know which of them succeeded. Readers of the Java client may end; others then read
+    the whole target.
     """
     place = Place(cluster, foreign_for(cluster.controller_uri), tmp_path, say)
     streams = (("outlived", "source"), ("outlived", "target"))

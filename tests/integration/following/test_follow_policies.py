@@ -1,4 +1,4 @@
-"""Drivers that change a live target's policy, and others that scale it, on a real store."""
+"""Drivers that change a live target's policy while others scale it, on a real store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Gone(Exception):
 
 
 class HeldUp:
-    """A store whose first change of a policy is under way for as long as a test wants.
+    """A store that delays its first change of a policy until a test releases it.
 
     Args:
         store: the store.
@@ -50,11 +50,11 @@ class HeldUp:
         self.due = threading.Event()
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the store has."""
+        """Return an attribute of the store."""
         return getattr(self._store, name)
 
     def update_stream(self, *args: Any, **how: Any) -> None:
-        """Change the policy, late."""
+        """Change the policy, the first time only after `due` is set."""
         if not self.under_way.is_set():
             self.under_way.set()
             assert self.due.wait(PATIENCE)
@@ -64,7 +64,7 @@ class HeldUp:
 
 
 class Scene:
-    """A source of two segments, its followers in threads, and a look at what they do."""
+    """A source of two segments, its followers in threads, and their journal."""
 
     def __init__(self, server: Standalone, scope: str, foreign: ForeignClient) -> None:
         self.server = server.segment_store
@@ -79,7 +79,7 @@ class Scene:
         return follow(self.uri, stream(self.source), stream(self.target))
 
     def follow_late(self, *, arrives: bool) -> StreamReport | None:
-        """Follow, and be held up where the target gets its source's tags."""
+        """Follow the source with a store that delays the first change of the target's policy."""
 
         def seen_as(store: Store) -> Store:
             self.held = HeldUp(store, arrives=arrives)
@@ -88,7 +88,7 @@ class Scene:
         return follow(self.uri, stream(self.source), stream(self.target), seen_as=seen_as)
 
     def trail(self) -> Trail:
-        """What the journal says."""
+        """Return the trail of the journal."""
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self.uri)]
             found = CopyJournal(store, COPY, stream(self.target)).load()
@@ -96,29 +96,29 @@ class Scene:
         return found.trail
 
     def segments(self, of: tuple[str, str]) -> list[int]:
-        """The segments that a stream has, and those that it had."""
+        """Return the ids of a stream's segments, present and past."""
         return [one.id for one in self.foreign.info(*of).segments]
 
 
 def stream(name: tuple[str, str]) -> StreamName:
-    """A stream's name."""
+    """Return a stream's name."""
     return StreamName(scope=name[0], stream=name[1])
 
 
 @pytest.fixture
 def scene(standalone: Standalone, scope: str, foreign: ForeignClient) -> Iterator[Scene]:
-    """Gives a source with events."""
+    """Yield a source with events."""
     made = Scene(standalone, scope, foreign)
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=500, keys=KEYS)
     with made.pool:
         yield made
-        foreign.seal(*made.source)  # whatever happened: its followers end
+        foreign.seal(*made.source)  # ends the followers, whatever happened
 
 
 @pytest.mark.exhaustive
 def test_a_change_that_is_under_way_is_waited_for(scene: Scene) -> None:
-    """The target is scaled once it has come, so the store does not scale the target back."""
+    """The target is scaled only after the change, so the store does not scale it back."""
     late = scene.pool.submit(scene.follow_late, arrives=True)
     until("it is held up", lambda: hasattr(scene, "held") and scene.held.under_way.is_set())
     other = scene.pool.submit(scene.follow)
@@ -143,7 +143,7 @@ def test_a_change_that_is_under_way_is_waited_for(scene: Scene) -> None:
 def test_a_change_of_a_dead_driver_is_waited_for_and_given_up(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a while it does not come any more."""
+    """After some time, the announced change of a dead driver no longer holds up scaling."""
     monkeypatch.setattr(changes, "LATE_SECONDS", 3.0)
     late = scene.pool.submit(scene.follow_late, arrives=False)
     until("it is held up", lambda: hasattr(scene, "held") and scene.held.under_way.is_set())
@@ -164,7 +164,7 @@ def test_a_change_of_a_dead_driver_is_waited_for_and_given_up(
 
 
 def test_a_store_scales_a_stream_to_the_number_that_a_late_change_names(scene: Scene) -> None:
-    """The store asks for no condition: this is what changes are announced for."""
+    """The store scales to a late policy without a condition. So drivers announce changes."""
     name = stream(scene.source)
     with Stores(SETTINGS) as stores:
         store = stores[StoreAddress(uri=scene.uri)]

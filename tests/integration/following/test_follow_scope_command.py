@@ -1,4 +1,4 @@
-"""Scopes that are followed by `sluice run -f`, on a real store."""
+"""Copies that follow scopes by `sluice run -f`, on a real store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = 8
 def copy(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> FollowedScope:
-    """Gives a copy that follows a scope of three streams, into a scope that is to be made."""
+    """Return a copy that follows a scope of three streams, into a scope that it makes."""
     for stream in STREAMS:
         foreign.create(scope, stream, segments=2)
         foreign.write(scope, stream, events=EACH, keys=KEYS)
@@ -39,7 +39,7 @@ def copy(
 
 
 def has(foreign: ForeignClient, copy: FollowedScope, stream: str, events: int) -> None:
-    """Wait until so many events can be read in a target."""
+    """Wait until this number of events can be read in a target."""
     until(
         f"{stream} has {events}",
         lambda: (
@@ -50,7 +50,7 @@ def has(foreign: ForeignClient, copy: FollowedScope, stream: str, events: int) -
 
 
 def assert_same(foreign: ForeignClient, copy: FollowedScope, stream: str, events: int) -> None:
-    """A target has its source's events, each once, in the order of each key."""
+    """Check that a target has its source's events, each once, in the order of each key."""
     source, target = foreign.read(copy.source, stream), foreign.read(copy.target, stream)
     assert (target.events, target.digest) == (events, source.digest)
 
@@ -64,7 +64,7 @@ def streams_of(report: Any) -> dict[str, Any]:
 def test_a_scope_is_followed_until_nothing_comes(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
-    """A stream joins; one whose target is taken is named; running the file again does nothing."""
+    """A stream joins, and a taken target is named. A further run of the file does nothing."""
     copy.ends = {"stopWhen": {"idleSeconds": 45}, "onExists": "Fail"}
     with copy.following("-o", "json") as process:
         foreign.create(copy.target, "taken")
@@ -91,7 +91,7 @@ def test_a_scope_is_followed_until_nothing_comes(
 
 
 def test_an_interrupt_leaves_the_scope_live(copy: FollowedScope, foreign: ForeignClient) -> None:
-    """It says how to go on and how to end it; the same file with a cutover seals all of them."""
+    """After an interrupt the scope stays live. A cutover in the same file seals all sources."""
     with copy.following() as process:
         foreign.write(copy.source, "a", events=50, keys=KEYS, first=EACH)
         has(foreign, copy, "a", EACH + 50)
@@ -119,7 +119,7 @@ def test_an_interrupt_leaves_the_scope_live(copy: FollowedScope, foreign: Foreig
 def test_a_changed_file_ends_what_another_process_follows(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
-    """The command with a drain in its file ends both; the sources take events as before."""
+    """The command with a drain in its file ends both processes. Sources still take events."""
     with copy.following("-o", "json") as process:
         copy.ends = {"cutover": "Drain"}
         ended = copy.run("run", "-o", "json")
@@ -136,7 +136,7 @@ def test_a_changed_file_ends_what_another_process_follows(
 def test_a_live_scope_is_verified_and_its_positions_are_translated(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
-    """Each stream up to where it is; a reader group of a stream goes on in the target."""
+    """Each stream is verified up to its position. A reader group goes on in the target."""
     foreign.create_group(copy.source, "billing", "b")
     foreign.read_group(copy.source, "billing", events=60)
     with copy.following():
@@ -164,7 +164,7 @@ def test_a_live_scope_is_verified_and_its_positions_are_translated(
 def test_an_abort_leaves_the_targets_as_streams_like_any_other(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
-    """As far as they have come, without a mark of the copy; a new copy is refused by them."""
+    """An abort leaves targets with their bytes and no mark. They block a new copy."""
     with copy.following() as process:
         foreign.write(copy.source, "a", events=50, keys=KEYS, first=EACH)
         has(foreign, copy, "a", EACH + 50)
@@ -214,7 +214,7 @@ def test_wrong_input_makes_nothing(
     field: str,
     said: str,
 ) -> None:
-    """It ends with code 2, by the field that is wrong, with what to do."""
+    """Wrong input ends with code 2, the wrong field and a remedy."""
     copy.ends = ends
     ended = copy.run("run", *options)
     assert ended.code == 2
@@ -224,7 +224,7 @@ def test_wrong_input_makes_nothing(
 
 
 def test_the_plan_says_that_it_follows(copy: FollowedScope, foreign: ForeignClient) -> None:
-    """For people and for programs; nothing is made."""
+    """The plan says that the copy follows, as text and as JSON. Nothing is made."""
     planned = copy.run("plan")
     assert "and then follows" in planned.out
     assert f"Streams that {copy.source} gets later join, if they are selected." in planned.out
@@ -235,7 +235,7 @@ def test_the_plan_says_that_it_follows(copy: FollowedScope, foreign: ForeignClie
 
 @pytest.mark.exhaustive
 def test_a_terminal_shows_how_far_it_is(copy: FollowedScope) -> None:
-    """One line that is drawn again: streams, rate, distance, and up to where it is proved."""
+    """A terminal shows a redrawn line with streams, rate, lag and proved position."""
     copy.environment = {"COLUMNS": "160", "TERM": "xterm"}
     screen = Terminal(copy)
     try:

@@ -1,4 +1,4 @@
-"""A segment of the target stands still on a real store; the others are followed on."""
+"""Following on a real store while one segment of the target takes no appends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MIB = 1 << 20
 
 @pytest.fixture
 def proxy() -> Iterator[FrameProxy]:
-    """Gives a proxy in front of a segment store."""
+    """Yield a proxy in front of a segment store."""
     with FrameProxy() as made:
         yield made
 
 
 @pytest.fixture
 def server(proxy: FrameProxy) -> Iterator[Standalone]:
-    """Gives a store whose clients find its segment store behind the proxy."""
+    """Yield a store whose clients find its segment store behind the proxy."""
     made = Standalone(published_port=proxy.port)
     proxy.upstream = made.segment_store
     with made:
@@ -44,7 +44,7 @@ def server(proxy: FrameProxy) -> Iterator[Standalone]:
 def test_a_target_segment_that_stands_still_holds_no_other_up(
     proxy: FrameProxy, server: Standalone, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    """The other one has all that came within seconds; what waits is in no memory."""
+    """The other segment goes on within seconds. The waiting bytes take no memory."""
     with ForeignClient(server.controller_uri) as foreign:
         foreign.create_scope(SOURCE[0])
         foreign.create(*SOURCE, segments=2)
@@ -80,10 +80,10 @@ def test_a_target_segment_that_stands_still_holds_no_other_up(
 
 
 def is_append(sign: object) -> bool:
-    """Whether a frame appends to the segment that stands still."""
+    """Tell whether a frame appends to the segment that stands still."""
     return isinstance(sign, Frame) and (sign.type, sign.segment) == (APPEND_BLOCK_END, STILL)
 
 
 def ends(foreign: ForeignClient) -> dict[int, int]:
-    """The lengths of the target's segments."""
+    """Return the lengths of the target's segments."""
     return {one.id: one.end for one in foreign.info(*TARGET).segments}

@@ -1,4 +1,4 @@
-"""Copies that are live, on a real store: what their targets are to others, and how they end."""
+"""Live copies on a real store: their targets in the view of other clients, and their end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WEEK = StreamRetention(type=RetentionType.TIME, minimum=7 * 86_400_000)
 
 @pytest.fixture
 def copy(scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: Path) -> Copy:
-    """Gives a copy that follows a source of two segments with events."""
+    """Return a copy that follows a source of two segments with events."""
     source = (scope, "source")
     foreign.create(*source, segments=2)
     foreign.write(*source, events=2000, keys=KEYS)
@@ -48,7 +48,7 @@ def copy(scope: str, standalone: Standalone, foreign: ForeignClient, tmp_path: P
 
 
 def config_of(copy: Copy, stream: tuple[str, str]) -> StreamConfig:
-    """The configuration of a stream."""
+    """Return the configuration of a stream."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=stream[0], stream=stream[1])
         found = stores[StoreAddress(uri=copy.uri)].configuration(name)
@@ -64,12 +64,12 @@ def configure(copy: Copy, stream: tuple[str, str], config: StreamConfig) -> None
 
 
 def size_of(foreign: ForeignClient, stream: tuple[str, str]) -> int:
-    """The offset behind the last byte of all segments of a stream together."""
+    """Return the offset behind the last byte of all segments of a stream together."""
     return sum(one.end for one in foreign.info(*stream).segments)
 
 
 def remains(copy: Copy, server: Standalone) -> list[str]:
-    """The journals and staged segments that are left of a copy."""
+    """Return the remaining journals and staging segments of a copy."""
     copy_id = job_of(copy).request.copy_id
     target = StreamName(scope=copy.target[0], stream=copy.target[1])
     keys = [identity.journal_key(copy_id, number) for number in range(16)]
@@ -79,7 +79,7 @@ def remains(copy: Copy, server: Standalone) -> list[str]:
 
 
 def verified(copy: Copy) -> Any:
-    """What `sluice verify` says of the copy."""
+    """Return the output of `sluice verify` about the copy."""
     ended = copy.run("verify", "-o", "json")
     (found,) = ended.json["verifications"]
     assert (ended.code == 0) == (found["result"] == "Equal"), ended.err
@@ -90,7 +90,7 @@ def verified(copy: Copy) -> Any:
 def test_a_live_target_is_kept_like_its_source(
     copy: Copy, foreign: ForeignClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has the source's retention and tags, and gets them again when they change."""
+    """A live target gets the source's retention and tags, and later changes of them."""
     monkeypatch.setattr(watch, "CONFIG_SECONDS", 1.0)
     configure(copy, copy.source, StreamConfig(scaling=Scaling(min_segments=2), tags=("team=a",)))
     with Follower(copy) as follower:
@@ -115,7 +115,7 @@ def test_a_live_target_is_kept_like_its_source(
 def test_an_ended_live_copy_leaves_a_stream_like_any_other(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """`sluice abort` beside a follower: it is fenced, and nothing of the copy is left."""
+    """`sluice abort` fences a follower and leaves nothing of the copy but the target."""
     with Follower(copy) as follower:
         foreign.write(*copy.source, events=500, keys=KEYS, first=2000)
         until("all is there", lambda: size_of(foreign, copy.target) == 2500 * SIZE)
@@ -144,7 +144,7 @@ def test_an_ended_live_copy_leaves_a_stream_like_any_other(
 def test_a_live_copy_is_verified_and_translated_while_it_is_written_to(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Up to the positions of that moment; `sluice position` refuses those behind them by name."""
+    """A live copy is verified up to its positions. `sluice position` refuses later ones."""
     with Follower(copy):
         stop = foreign.start_writer(*copy.source, rate=500, keys=KEYS, first=2000)
         found = verified(copy)
@@ -175,7 +175,7 @@ def test_a_live_copy_is_verified_and_translated_while_it_is_written_to(
 def test_a_target_whose_head_moves_is_followed_and_verified(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """As its retention moves it: that is no damage, neither to the follower nor to a comparison."""
+    """A truncation by the target's retention is no damage to the follower or a comparison."""
     with Follower(copy) as follower:
         ends = {one.id: one.end for one in foreign.info(*copy.target).segments}
         assert foreign.truncate(*copy.target, offsets=ends)
@@ -198,7 +198,7 @@ def test_a_live_target_is_a_source_and_no_target_of_another_copy(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Another copy reads it; one that would make it, or append to it, is told what to do."""
+    """A live target can be a source. Copies that would make it or append to it are refused."""
 
     def other(name: str, source: tuple[str, str], target: tuple[str, str], **more: Any) -> Copy:
         folder = tmp_path / name
@@ -225,7 +225,7 @@ def test_a_live_target_is_a_source_and_no_target_of_another_copy(
 def test_a_target_that_lost_whole_segments_to_its_retention_is_followed_on(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Those of earlier scale events go first. The next follower, and a comparison, do without."""
+    """Following and comparing go on after the target's retention drops whole old segments."""
     with Follower(copy):
         first = [one.id for one in foreign.info(*copy.source).segments]
         ranges = [(0.0, 0.3), (0.3, 0.6), (0.6, 1.0)]

@@ -1,4 +1,4 @@
-"""A stream moves to another store, and back, by the commands of the runbook and no cluster."""
+"""A stream's move to another store and back, by the runbook's commands without a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READ: Final = 600
 
 @pytest.fixture
 def new(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives the store to which the stream moves."""
+    """Yield the new store of the stream."""
     server = Standalone(heap="1g")
     with announce("another Pravega standalone"):
         server.start()
@@ -52,7 +52,7 @@ def test_a_stream_moves_and_back_without_a_cluster(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Each event is in the old stream at the end, once and in order, and each was read once."""
+    """At the end the old stream has each event once, in order, and each was read once."""
     texts = {
         r"tcp://pravega-old:9090": standalone.controller_uri,
         r"tcp://pravega-new:9090": new.controller_uri,
@@ -92,7 +92,7 @@ def test_a_stream_moves_and_back_without_a_cluster(
 
 
 def test_every_command_of_the_page_is_run() -> None:
-    """Each block of the page is a file or a step, and each step is one that a test runs."""
+    """Each block of the page is a file or a step, and a test runs each step."""
     ran = {name for test in TESTS for name in RUNS.findall(test.read_text())}
     assert runbook.unnamed(PAGE) == []
     assert ran == set(runbook.steps(PAGE))

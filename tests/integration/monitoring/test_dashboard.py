@@ -1,6 +1,6 @@
 """The dashboard's and the alerts' queries, at a Prometheus that scrapes an operator after its work.
 
-The operator is a process against a real API server; driver pods are run here
+The operator is a process at a real API server. The test runs the driver pods
 (`support.cluster.kubelet`).
 """
 
@@ -34,13 +34,13 @@ WINDOW = "1m"
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Have the operator's metrics tell of each resource."""
+    """Switch on metrics of each resource."""
     return {"metrics": {"resources": True}}
 
 
 @pytest.fixture
 def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Desk:
-    """Gives the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
+    """Return the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     tenant = desk.tenant
@@ -83,7 +83,7 @@ def live(worked: Desk, scope: str) -> Iterator[None]:
 def prometheus(
     local_operator: LocalOperator, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[Prometheus]:
-    """Gives a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
+    """Yield a Prometheus with the chart's rules, which scrapes as the chart's ServiceMonitor."""
     with announce("Prometheus"):
         programs(lambda _: None)
     objects = render(EVERYTHING)
@@ -103,7 +103,7 @@ def wait_for(prometheus: Prometheus, query: str) -> list[dict[str, Any]]:
 
 
 def run_nightly(desk: Desk) -> float:
-    """Have the archive make a run now; the time of its success, as metrics have it."""
+    """Let the archive make a run now. Return the time of its success, from the metrics."""
     desk.tenant.run("annotate", "sarc", "nightly", "sluice.dev/requestedAt=now", "--overwrite")
     desk.drive()
     status = desk.until_reason("sarc", "nightly", "Archived")
@@ -112,7 +112,7 @@ def run_nightly(desk: Desk) -> float:
 
 
 def run_drill(desk: Desk) -> float:
-    """Have a drill now; the time of its success, as metrics have it."""
+    """Run a drill now. Return the time of its success, from the metrics."""
     tenant = desk.tenant
     tenant.run("annotate", "sarc", "nightly", "sluice.dev/drillRequestedAt=now", "--overwrite")
     desk.drive()
@@ -129,7 +129,7 @@ def run_drill(desk: Desk) -> float:
 
 
 def queries() -> dict[str, str]:
-    """The queries of the dashboard's panels, by their titles."""
+    """Return the queries of the dashboard's panels, by their titles."""
     return {
         panel["title"]: target["expr"].replace("$__rate_interval", WINDOW)
         for panel in render(EVERYTHING).dashboard["panels"]
@@ -142,8 +142,8 @@ def queries() -> dict[str, str]:
 def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
     """Every panel of the dashboard has series, and every rule can be evaluated.
 
-    A schedule tells of its last good run and its last good drill, and goes with its resource; until
-    then it holds its store.
+    The metrics of a schedule have its last good run and drill, and end with its resource. Until
+    then the schedule holds its store.
     """
     own = f'{{kind="StreamArchive", namespace="{worked.tenant.namespace}", name="nightly"}}'
     made, good, due = (

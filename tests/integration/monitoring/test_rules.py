@@ -1,4 +1,4 @@
-"""When the chart's alerts fire, as Prometheus' own tool evaluates them."""
+"""The times at which the chart's alerts fire, by Prometheus' own tool."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SIGNS: dict[str, dict[str, str]] = {
 def schedule(
     name: str, *, instance: str = "a", steps: str = ALWAYS, **times: int | None
 ) -> dict[str, str]:
-    """The series of a resource with a schedule, whose times are seconds since the test began."""
+    """Return the series of a scheduled resource, with times in seconds since the test began."""
     labels = f'kind="StreamArchive", namespace="shop", name="{name}", instance="{instance}"'
     return {
         f"sluice_schedule_{metric}_timestamp_seconds{{{labels}}}": f"{time}{steps}"
@@ -103,7 +103,7 @@ def check(
 
 
 def rule_of(alert: str) -> dict[str, Any]:
-    """An alert's rule."""
+    """Return an alert's rule."""
     found = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = found.one("PrometheusRule")["spec"]["groups"]
     (rule,) = [one for one in group["rules"] if one["alert"] == alert]
@@ -137,7 +137,7 @@ def _promtool(folder: Path, *words: str) -> None:
 
 
 def test_every_alert_has_its_case_here() -> None:
-    """A new alert needs a sign, or a test of its own."""
+    """Each alert has a sign in the table, or a test of its own."""
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
@@ -159,14 +159,14 @@ def test_every_alert_has_its_case_here() -> None:
 
 @pytest.mark.parametrize("alert", SIGNS)
 def test_an_alert_fires_by_its_sign(alert: str, tmp_path: Path) -> None:
-    """It alone, within two hours."""
+    """A sign fires its alert within two hours, and no other alert."""
     up = {} if alert == "SluiceOperatorAbsent" else UP
     check(tmp_path, SIGNS[alert] | up, {"2h": {(alert, "")}})
 
 
 @pytest.mark.exhaustive
 def test_backups_in_time_alert_nobody(tmp_path: Path) -> None:
-    """One that ran just now, a weekly one, a run that is going on, and one that was just made."""
+    """Backups in time fire no alert: a recent, a weekly, a running and a new one."""
     series = (
         schedule("daily", created=0, last_success=6 * DAY, due=7 * DAY)
         | schedule("weekly", created=0, last_success=0, due=7 * DAY)
@@ -178,7 +178,7 @@ def test_backups_in_time_alert_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_a_run_that_is_not_good_in_time_is_a_missed_schedule(tmp_path: Path) -> None:
-    """After six hours; after eight days without a good run the backup is too old as well."""
+    """A late run is a missed schedule after six hours, and a too old backup after eight days."""
     missed = {(MISSED, "nightly")}
     check(
         tmp_path,
@@ -189,7 +189,7 @@ def test_a_run_that_is_not_good_in_time_is_a_missed_schedule(tmp_path: Path) -> 
 
 @pytest.mark.exhaustive
 def test_a_schedule_without_any_good_run_alerts(tmp_path: Path) -> None:
-    """From its first scheduled time on, however long that is after it was made."""
+    """A schedule without a good run alerts from its first scheduled time on."""
     never = {(NEVER, "new")}
     check(
         tmp_path,
@@ -200,7 +200,7 @@ def test_a_schedule_without_any_good_run_alerts(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_a_forgotten_suspended_schedule_grows_too_old(tmp_path: Path) -> None:
-    """It misses nothing, and is a backup that is missing all the same; also the first one."""
+    """A suspended schedule misses no run, but its backup becomes too old, also the first."""
     check(
         tmp_path,
         UP | schedule("good", created=0, last_success=DAY) | schedule("never", created=0),
@@ -209,13 +209,13 @@ def test_a_forgotten_suspended_schedule_grows_too_old(tmp_path: Path) -> None:
 
 
 def test_the_alerts_of_a_deleted_resource_end(tmp_path: Path) -> None:
-    """As soon as its series are gone."""
+    """The alerts of a deleted resource end with its series."""
     gone = schedule("gone", created=0, last_success=0, due=60, steps="x120 stale")
     check(tmp_path, UP | gone, {"9h": {(MISSED, "gone")}, "11h": set()})
 
 
 def test_an_operator_that_moved_makes_no_second_alert(tmp_path: Path) -> None:
-    """The alert is about the resource, whichever pod tells of it."""
+    """An alert is about the resource. A new pod of the operator makes no second alert."""
     old = schedule("nightly", created=0, last_success=0, due=60, steps="x120 stale")
     new = schedule("nightly", instance="b", created=0, last_success=0, due=60)
     both = {(MISSED, "nightly")}
@@ -223,7 +223,7 @@ def test_an_operator_that_moved_makes_no_second_alert(tmp_path: Path) -> None:
 
 
 def test_thresholds_are_values(tmp_path: Path) -> None:
-    """Of both ages."""
+    """The thresholds of both ages are values of the chart."""
     check(
         tmp_path,
         UP | schedule("nightly", created=0, last_success=0, due=3600),
@@ -237,7 +237,7 @@ def test_thresholds_are_values(tmp_path: Path) -> None:
 
 
 def test_an_alert_names_the_resource_and_the_age(tmp_path: Path) -> None:
-    """In words for people."""
+    """An alert's text names the resource and the age."""
     description = rule_of(MISSED)["annotations"]["description"]
     labels = {"kind": "StreamArchive", "namespace": "shop", "name": "nightly"}
     alert = {
@@ -253,7 +253,7 @@ def test_an_alert_names_the_resource_and_the_age(tmp_path: Path) -> None:
 
 
 def drill(name: str, *, failed: int, due: int) -> dict[str, str]:
-    """The series of an archive with drills; `due` is in seconds since the test began."""
+    """Return the series of an archive with drills; `due` is in seconds since the test began."""
     labels = f'kind="StreamArchive", namespace="shop", name="{name}"'
     return {
         f"sluice_drill_failed{{{labels}}}": f"{failed}{ALWAYS}",
@@ -262,7 +262,7 @@ def drill(name: str, *, failed: int, due: int) -> dict[str, str]:
 
 
 def test_a_drill_that_failed_and_one_that_is_late_alert(tmp_path: Path) -> None:
-    """Each by its own alert; a drill that is not due yet, or was due just now, by none."""
+    """Failed and late drills have separate alerts. A drill that is just due has no alert."""
     series = (
         drill("damaged", failed=1, due=9 * DAY)
         | drill("late", failed=0, due=DAY)
@@ -273,7 +273,7 @@ def test_a_drill_that_failed_and_one_that_is_late_alert(tmp_path: Path) -> None:
 
 
 def followed(name: str, lag: str, proved: str = "0+300x4000") -> dict[str, str]:
-    """The series of a copy that follows its source, with values as promtool takes them."""
+    """Return the series of a copy that follows its source, with values as promtool takes them."""
     labels = f'kind="StreamCopy", namespace="shop", name="{name}"'
     return {
         f"sluice_lag_seconds{{{labels}}}": lag,
@@ -282,7 +282,7 @@ def followed(name: str, lag: str, proved: str = "0+300x4000") -> dict[str, str]:
 
 
 def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path: Path) -> None:
-    """It has to rise for fifteen minutes."""
+    """A lag that rises for fifteen minutes alerts. A constant or falling lag does not."""
     series = (
         followed("rises", "2x12 100+300x20")
         | followed("stands", "600x40")
@@ -294,7 +294,7 @@ def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path:
 
 
 def test_a_query_that_falls_behind_alerts(tmp_path: Path) -> None:
-    """A burst that it works off does not."""
+    """A query that falls behind alerts. A burst that the query works off does not."""
 
     def query(name: str, lag: str) -> dict[str, str]:
         labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
@@ -305,7 +305,7 @@ def test_a_query_that_falls_behind_alerts(tmp_path: Path) -> None:
 
 
 def test_late_events_alert_for_an_hour(tmp_path: Path) -> None:
-    """A query that had some long ago, and one that begins with those of before, alert nobody."""
+    """Late events alert for an hour. Old ones, or those before the start, do not alert."""
 
     def query(name: str, late: str) -> dict[str, str]:
         labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
@@ -318,7 +318,7 @@ def test_late_events_alert_for_an_hour(tmp_path: Path) -> None:
 def test_a_stream_of_a_scope_that_has_failed_alerts_and_one_that_is_gone_does_not(
     tmp_path: Path,
 ) -> None:
-    """By the name of its ScopeCopy, for as long as that goes on with the others."""
+    """A failed stream alerts under its ScopeCopy's name. A deleted stream does not."""
 
     def scope(name: str, state: str) -> dict[str, str]:
         labels = f'kind="ScopeCopy", namespace="shop", name="{name}", state="{state}"'
@@ -330,6 +330,6 @@ def test_a_stream_of_a_scope_that_has_failed_alerts_and_one_that_is_gone_does_no
 
 
 def test_a_comparison_that_stands_still_alerts(tmp_path: Path) -> None:
-    """Also of a copy whose lag is told as none."""
+    """A comparison that stands still alerts, even if the reported lag is 0."""
     series = followed("compared", "2x40") | followed("stands", "2x40", "0+300x12 3600x28")
     check(tmp_path, UP | series, {"85m": set(), "95m": {(PROOF, "stands")}})

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the chart and of what a release has."""
+"""Fixtures for tests of the chart and of a release's files."""
 
 import pytest
 

@@ -87,7 +87,7 @@ def test_names_that_look_like_numbers_stay_names() -> None:
 
 
 def test_two_releases_do_not_meet() -> None:
-    """Two operators in one cluster share no object, but for what one of them leaves out."""
+    """Two releases in one cluster share no object, except those that one leaves out."""
     second = {"crds": {"install": False}, "rbac": {"aggregate": False}}
 
     def names(objects: Rendered) -> set[tuple[str, str, str]]:
@@ -101,7 +101,7 @@ def test_two_releases_do_not_meet() -> None:
 
 
 def test_drivers_find_their_account() -> None:
-    """The profile's ServiceAccount is the one that the chart makes, in each namespace asked for."""
+    """The chart makes the profile's ServiceAccount in each requested namespace."""
     objects = render({"driver": {"namespaces": ["demo", "shop"]}})
     name = objects.config["profiles"]["default"]["serviceAccountName"]
     accounts = {
@@ -117,7 +117,7 @@ def test_drivers_find_their_account() -> None:
     bindings = [
         (one["metadata"]["namespace"], one["subjects"])
         for one in objects.of("RoleBinding")
-        if one["metadata"]["namespace"] != NAMESPACE  # where only the operator's Lease is
+        if one["metadata"]["namespace"] != NAMESPACE  # this namespace has only the operator's Lease
     ]
     assert {namespace for namespace, _ in bindings} == {"demo", "shop"}
     for namespace, (subject,) in bindings:

@@ -27,7 +27,7 @@ def test_alerts_ask_for_metrics_that_there_are() -> None:
 
 
 def asked_in(queries: Iterable[str]) -> list[tuple[str, set[str]]]:
-    """The metrics that queries name, each with the labels that it is selected by."""
+    """Return the metrics that queries name, each with the labels that it is selected by."""
     return [
         (re.sub("_bucket$", "", name), set(re.findall(r"(\w+)!?=", labels)))
         for query in queries

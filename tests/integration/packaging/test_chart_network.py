@@ -1,4 +1,4 @@
-"""The ways to and from the operator that the chart opens: network policy, sinks."""
+"""The connections to and from the operator that the chart allows: network policy, sinks."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SECRET_HEADER = {"name": "X-Token", "secretName": "sink", "secretKey": "token"}
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["as it comes", "everything"])
 def test_only_metrics_and_probes_can_be_reached(values: dict[str, Any]) -> None:
-    """The network policy lets one port in, whatever else it says."""
+    """The network policy always admits connections to one port only."""
     policy = render(values).one("NetworkPolicy")["spec"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": "metrics"}]}]
     assert "Ingress" in policy["policyTypes"]
@@ -75,7 +75,7 @@ def test_a_sinks_header_is_a_file_of_its_secret_only() -> None:
 
 @pytest.mark.parametrize("sink", ["", "https://events.example/s"])
 def test_egress_to_a_sink_is_open_only_where_there_is_one(sink: str) -> None:
-    """A rule without a sink would open ports for nothing."""
+    """Egress to a sink is open only if a sink is set."""
     notices = {"cidrs": ["192.0.2.7/32"], "ports": [443]}
     policy = {"egress": {"enabled": True, "notices": notices}}
     spec = render({"notices": {"sink": sink}, "networkPolicy": policy}).one("NetworkPolicy")["spec"]
@@ -84,7 +84,7 @@ def test_egress_to_a_sink_is_open_only_where_there_is_one(sink: str) -> None:
 
 
 def test_a_sink_opens_no_way_to_every_address() -> None:
-    """Tenants write addresses of stores, and egress is what keeps the operator from any of them."""
+    """A sink opens no egress to all addresses, since tenants choose addresses of stores."""
     values = {
         "notices": {"sink": "https://events.example/s"},
         "networkPolicy": {"egress": {"enabled": True}},

@@ -155,7 +155,7 @@ def test_settings_reach_the_operator() -> None:
 
 
 def test_a_change_of_settings_restarts_the_operator() -> None:
-    """The pod carries the checksum of the settings, and of nothing else."""
+    """A change of settings restarts the operator: its pod has their checksum, and no other."""
 
     def checksum(values: dict[str, Any]) -> str:
         found: str = render(values).pod["metadata"]["annotations"]["sluice.dev/config-checksum"]
@@ -175,7 +175,7 @@ def test_an_image_can_be_pinned() -> None:
 
 
 def test_the_pod_can_be_placed() -> None:
-    """What is said about the operator's pod is in it, and the chart's own labels stay."""
+    """The operator's pod has the values' settings of place, and keeps the chart's labels."""
     placement = {
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}],
@@ -193,7 +193,7 @@ def test_the_pod_can_be_placed() -> None:
 
 
 def test_selectors_find_the_operator_and_no_driver() -> None:
-    """All that selects the operator's pod matches it, and does not match pods of copies."""
+    """Every selector of the operator's pod matches it, and no pod of copies."""
     objects = render(EVERYTHING)
     labels = objects.pod["metadata"]["labels"].items()
     driver = {"app.kubernetes.io/name": "sluice", "app.kubernetes.io/component": "driver"}.items()

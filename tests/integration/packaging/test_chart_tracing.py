@@ -1,4 +1,4 @@
-"""The chart's values for traces: what the operator and its drivers get of them."""
+"""The chart's values for traces, as the operator and its drivers get them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_nothing_is_traced_by_default() -> None:
 
 
 def test_the_operator_is_traced_by_the_standard_variables() -> None:
-    """Headers are a reference to a Secret, and in no setting."""
+    """The standard variables set up traces. Headers come from a Secret and are in no setting."""
     found = environment(TRACED)
     assert {name: value for name, value in found.items() if "OTEL" in name} == {
         "OTEL_EXPORTER_OTLP_ENDPOINT": URL,
@@ -48,7 +48,7 @@ def test_the_operator_is_traced_by_the_standard_variables() -> None:
 
 
 def test_the_operator_reads_where_drivers_send_spans() -> None:
-    """The file says it as the chart's values do."""
+    """The operator's file has the endpoint for drivers from the chart's values."""
     read = OperatorSettings.model_validate(render(TRACED).config).tracing
     assert (read.endpoint, read.sampler) == (URL, "parentbased_traceidratio")
     assert (read.headers.secret_name, read.headers.secret_key) == ("traces", "token")
@@ -57,7 +57,7 @@ def test_the_operator_reads_where_drivers_send_spans() -> None:
 
 @pytest.mark.parametrize("url", ["", URL])
 def test_egress_to_a_collector_is_open_only_where_there_is_one(url: str) -> None:
-    """A rule without a collector would open ports for nothing."""
+    """Egress to a collector is open only if a collector is set."""
     egress = {"enabled": True, "tracing": {"cidrs": ["192.0.2.8/32"]}}
     values = {"tracing": {"endpoint": url}, "networkPolicy": {"egress": egress}}
     spec = render(values).one("NetworkPolicy")["spec"]
@@ -70,14 +70,14 @@ def test_egress_to_a_collector_is_open_only_where_there_is_one(url: str) -> None
 
 
 def test_a_collector_opens_no_way_to_every_address() -> None:
-    """Tenants write addresses of stores, and egress is what keeps the operator from any of them."""
+    """A collector opens no egress to all addresses, since tenants choose addresses of stores."""
     values = {"tracing": {"endpoint": URL}, "networkPolicy": {"egress": {"enabled": True}}}
     with pytest.raises(AssertionError, match=re.escape("egress.tracing.cidrs")):
         render(values)
 
 
 def test_a_share_of_traces_stays_a_text() -> None:
-    """A number in YAML would be no value of a variable."""
+    """The share of traces is a text, since a variable cannot be a number in YAML."""
     (container,) = render(EVERYTHING).pod["spec"]["containers"]
     values = [one["value"] for one in container["env"] if "value" in one]
     assert "0.1" in values

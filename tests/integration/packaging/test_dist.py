@@ -34,20 +34,20 @@ run = partial(subprocess.run, check=True, capture_output=True, text=True, timeou
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Gives the folder of a release of this checkout."""
+    """Return the folder of a release of this checkout."""
     folder = tmp_path_factory.mktemp("release") / "dist"
     build(folder)
     return folder
 
 
 def only(dist: Path, pattern: str) -> Path:
-    """The only file of a form."""
+    """Return the only file of a form."""
     (path,) = dist.glob(pattern)
     return path
 
 
 def version_of(dist: Path) -> str:
-    """The version in the sdist's name."""
+    """Return the version in the sdist's name."""
     return only(dist, "*.tar.gz").name.removeprefix("sluice-").removesuffix(".tar.gz")
 
 
@@ -61,7 +61,7 @@ def hatchling(folder: Path, *words: str) -> str:
 def test_the_wheel_runs_with_the_packages_of_the_lock_and_no_others(
     dist: Path, tmp_path: Path
 ) -> None:
-    """In a fresh environment it finds all that it requires, and names its version and language."""
+    """The wheel runs in a fresh environment with the lock's packages, and names its version."""
     uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")
     venv = tmp_path / "venv"
     environment = os.environ | {
@@ -120,7 +120,7 @@ def test_a_release_replaces_an_older_one_and_nothing_else(dist: Path, tmp_path: 
 
 
 def test_the_chart_is_the_checkouts_with_the_version(dist: Path, tmp_path: Path) -> None:
-    """It passes Helm's lint, and its objects are the checkout's, but for the version."""
+    """The chart passes Helm's lint. Its objects equal the checkout's, except the version."""
     package = only(dist, "*.tgz")
     run([helm(), "lint", "--strict", package])
     about = yaml.safe_load(run([helm(), "show", "chart", package]).stdout)
@@ -171,7 +171,7 @@ def test_manifests_name_the_version(dist: Path) -> None:
 
 
 def test_the_bill_of_materials_lists_the_packages_of_the_image(dist: Path) -> None:
-    """It has what the program requires, jars that the image keeps, Debian's Java; no tools."""
+    """The bill lists required packages, the image's jars and Debian's Java, but no tools."""
     document = json.loads(only(dist, "*.cdx.json").read_text())
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
     program = document["metadata"]["component"]

@@ -16,7 +16,7 @@ echo "$made" >"$word"
 
 @pytest.fixture
 def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for the C compiler, with a header of Python."""
+    """Return a stand-in for the C compiler, with a header of Python."""
     program = tmp_path / "cc"
     program.write_text(CC)
     program.chmod(0o755)
@@ -28,12 +28,12 @@ def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """The extension's source in a package."""
+    """Return the extension's source in a package."""
     return source_in(tmp_path / "package")
 
 
 def test_a_source_is_compiled_once(cc: Path, source: Path, tmp_path: Path) -> None:
-    """A second run does nothing, also without a compiler; a changed source is compiled."""
+    """A source is compiled once, and again after a change."""
     package = tmp_path / "package"
     assert compiler.compile_extension(package)
     binary = source.with_suffix(".abi3.so")
@@ -53,7 +53,7 @@ def test_a_source_is_compiled_once(cc: Path, source: Path, tmp_path: Path) -> No
 def test_without_a_compiler_no_binary_of_another_source_stays(
     source: Path, tmp_path: Path, missing: str
 ) -> None:
-    """What cannot be compiled is named, and Python takes its place: an old binary is removed."""
+    """Without a compiler, the source is named and its old binary removed. Python replaces it."""
     package = tmp_path / "package"
     compiler.compile_extension(package)
     source.write_text("changed")

@@ -1,4 +1,4 @@
-"""What `helm test` runs."""
+"""The pod that `helm test` runs, with its account and rights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRAPED = {"networkPolicy": {"ingress": {"from": [{"podSelector": {}}]}}}
 
 
 def hook(**values: Any) -> Rendered:
-    """The objects that exist only during the test."""
+    """Return the objects that exist only during the test."""
     return Rendered(
         found
         for found in render(values)

@@ -1,4 +1,4 @@
-"""What a process imports before it does anything, which is most of what its start takes."""
+"""The imports of a process at its start, which take most of the start's time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARCHIVES: Final = {
 
 
 def imported(code: str) -> set[str]:
-    """The modules, packages and their packages, that a new interpreter has after some code."""
+    """Return the modules, with their packages, that a new interpreter has after some code."""
     said = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"],
         capture_output=True,
@@ -35,14 +35,14 @@ def imported(code: str) -> set[str]:
 
 @pytest.mark.parametrize("command", ["driver", "run", "plan", "verify"])
 def test_what_runs_without_a_cluster_knows_no_kubernetes(command: str) -> None:
-    """Its client alone takes longer to import than a small copy takes."""
+    """Code without a cluster imports no Kubernetes client: that takes as long as a small copy."""
     found = imported(f"import sluice.cli; sluice.cli.cli.get_command(None, {command!r})")
     assert "sluice.pipelines" in found
     assert found.isdisjoint(OPERATOR | ARCHIVES | TRACING | {"pyspark", "grpc"})
 
 
 def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
-    """Before that it knows no runner, no console for people, and no template of pods."""
+    """Before a driver has read its plan, it imports no runner, console or template of pods."""
     found = imported(DRIVER)
     assert "sluice.pipelines.driver.driver" in found
     assert found.isdisjoint(
@@ -57,7 +57,7 @@ def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
 
 
 def test_a_worker_of_spark_imports_what_moves_bytes() -> None:
-    """All of it before its first task, and nothing that the driver does for it."""
+    """A worker of Spark imports all code for its tasks first, and none that only a driver needs."""
     found = imported(WORKER)
     assert {"pyspark.worker", "grpc", "sluice.stores.pravega.store"} <= found
     assert found.isdisjoint(
@@ -79,7 +79,7 @@ def test_importing_what_workers_need_starts_no_thread() -> None:
 
 
 def test_a_follower_needs_no_spark() -> None:
-    """It lives for months beside many others, so a JVM or a library for archives is too much."""
+    """A follower imports neither Spark nor archives, since it lives for months beside others."""
     found = imported("import sluice.engine.follow.work")
     assert "sluice.engine.copy.stream_copy" in found
     assert found.isdisjoint(OPERATOR | ARCHIVES | TRACING | {"pyspark", "grpc", "sluice.pipelines"})

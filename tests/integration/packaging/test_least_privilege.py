@@ -31,7 +31,7 @@ Right = tuple[str, str, str]
 
 
 def calls() -> Iterator[tuple[str, list[Kind], bool]]:
-    """What the code asks of the API server, as (call, kinds, whether of the status)."""
+    """Return the code's calls to the API server, as (call, kinds, whether of the status)."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -50,12 +50,12 @@ def calls() -> Iterator[tuple[str, list[Kind], bool]]:
 
 
 def _kinds(word: str) -> list[Kind]:
-    """The kinds that an argument names; a variable stands for our own."""
+    """Return the kinds that an argument names; a variable stands for our own."""
     return [getattr(known, word)] if word.isupper() else EXPIRING.get(word, OURS)
 
 
 def needed() -> set[Right]:
-    """The rights that the calls take."""
+    """Return the rights that the calls take."""
     found = set()
     for call, kinds, status in calls():
         for kind in kinds:
@@ -68,7 +68,7 @@ def needed() -> set[Right]:
 
 
 def test_every_right_has_a_call_and_every_call_its_right() -> None:
-    """The chart grants the operator exactly what its code does."""
+    """The chart grants the operator exactly the rights that its code uses."""
     objects = render()
     granted = {
         right[:3]

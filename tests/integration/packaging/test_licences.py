@@ -1,4 +1,4 @@
-"""Licences of what the image has, and which of them are refused."""
+"""The licences of the image's contents, and the refused ones."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_an_image_of_this_checkout_has_allowed_licences() -> None:
 def test_a_licence_that_is_not_allowed_is_named_with_its_package(
     said: list[str], expression: str
 ) -> None:
-    """So a new package shows before it is in an image."""
+    """A licence that is not allowed is named with its package."""
     (line,) = licences.refused([component("left-pad", *said, expression=expression)])
     assert line.startswith("left-pad has the licence ")
     assert (expression or said[0]) in line
 
 
 def test_a_package_that_says_nothing_is_refused() -> None:
-    """A person has to look."""
+    """A package without a licence is refused, so that a developer looks for it."""
     (line,) = licences.refused([component("left-pad"), component("tink")])
     assert line.startswith("left-pad says nothing")
 

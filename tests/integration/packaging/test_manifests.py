@@ -14,12 +14,12 @@ DEV = ROOT / "manifests" / "pravega-dev.yaml"
 
 @pytest.fixture
 def install() -> list[Manifest]:
-    """Gives the objects of install.yaml."""
+    """Return the objects of install.yaml."""
     return list(yaml.safe_load_all(INSTALL.read_text()))
 
 
 def test_nothing_has_drifted() -> None:
-    """The chart's CRDs and the manifests are what hack/genmanifests.py makes."""
+    """The chart's CRDs and the manifests equal the output of hack/genmanifests.py."""
     made = {**genmanifests.chart_crds(), **genmanifests.manifests()}
     assert not genmanifests.stale()
     assert not list(genmanifests.differing(made))

@@ -1,4 +1,4 @@
-"""docs/operations.md tells of what there is."""
+"""docs/operations.md names only existing metrics, alerts and values."""
 
 import re
 
@@ -9,7 +9,7 @@ PAGE = (ROOT / "docs" / "operations.md").read_text()
 
 
 def first_cells(heading: str) -> list[str]:
-    """The first column of a section's table."""
+    """Return the first column of a section's table."""
     section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE)
 

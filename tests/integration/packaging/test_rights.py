@@ -15,7 +15,7 @@ Right = tuple[str, str, str, str]
 
 
 def documented(heading: str) -> list[set[Right]]:
-    """The rights in each table of a section of the page."""
+    """Return the rights in each table of a section of the page."""
     section = SECURITY.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     tables = re.findall(r"^\|---.*\n((?:\|.*\n)+)", section, flags=re.MULTILINE)
     return [set(_rows(table)) for table in tables]
@@ -36,7 +36,7 @@ def _rows(table: str) -> Iterator[Right]:
     ids=["cluster", "namespaces", "namespaces with an id"],
 )
 def rendered(request: pytest.FixtureRequest) -> Rendered:
-    """Gives the objects of each way to grant rights."""
+    """Return the objects of each way to grant rights."""
     return render(request.param)
 
 

@@ -40,7 +40,7 @@ def build(config: Path, into: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Gives the folder of the site."""
+    """Return the folder of the site."""
     folder = tmp_path_factory.mktemp("site")
     done = build(ROOT / "mkdocs.yml", folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def article(site: Path, path: str) -> str:
-    """The text of a page, without navigation and marks."""
+    """Return the text of a page, without navigation and marks."""
     page = (site / path / "index.html").read_text()
     inner = page[page.index("<article") : page.index("</article>")]
     return " ".join(unescape(re.sub(r"<[^>]+>", "", inner)).split())

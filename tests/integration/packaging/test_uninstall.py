@@ -1,4 +1,4 @@
-"""What Helm runs before it deletes the release."""
+"""The hook that Helm runs before it deletes the release."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ POLICIES = [policy.value for policy in DrainPolicy]
 
 
 class Witness(FinalizingServer):
-    """Writes down what rights the calls take."""
+    """A client that records the rights that its calls need."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: set[tuple[str, str, str]] = set()
 
     def note(self, kind: Kind, verb: str) -> None:
-        """A call was made."""
+        """Record a call."""
         self.asked.add((kind.group, kind.plural, verb))
 
     async def get(self, kind: Kind, *words: Any) -> Object | None:
@@ -72,7 +72,7 @@ class Witness(FinalizingServer):
 
 
 def hook(**values: Any) -> Rendered:
-    """The objects that exist only while the release is deleted."""
+    """Return the objects that exist only while the release is deleted."""
     return Rendered(
         found
         for found in render(values)
@@ -81,7 +81,7 @@ def hook(**values: Any) -> Rendered:
 
 
 def pod(objects: Rendered) -> dict[str, Any]:
-    """The hook's pod."""
+    """Return the hook's pod."""
     spec: dict[str, Any] = objects.one("Job")["spec"]["template"]["spec"]
     return spec
 
@@ -109,7 +109,7 @@ def test_all_of_it_comes_and_goes_with_the_hook(values: dict[str, Any]) -> None:
 
 
 def test_it_is_tried_once_and_tells_why_it_failed() -> None:
-    """Helm prints the log of a Job that failed, and its end is the termination message."""
+    """The hook runs once. Helm prints a failed Job's log, and the message has its end."""
     job = hook().one("Job")
     assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
     assert job["spec"]["backoffLimit"] == 0
@@ -168,8 +168,8 @@ def test_helm_waits_longer_than_the_job_runs() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each right has a call and each call its right, and none is granted elsewhere."""
-    # Each look at the clock takes a second, so that it waits for rounds, however slow they are.
+    """Each right of the hook has a call, and each call its right, in no other namespace."""
+    # Each look at the clock takes a second, so that the hook waits for rounds of any duration.
     monkeypatch.setattr(drain, "_now", itertools.count().__next__)
     monkeypatch.setattr(drain, "POLL_SECONDS", 0)
     server = Witness()
@@ -180,7 +180,7 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
         (STREAM_ARCHIVE, resources.ARCHIVE, STAGING_FINALIZER),
         (STREAM_QUERY, resources.QUERY, QUERY_FINALIZER),
     ):
-        # Deleting needs an operator that lets go: here one has done so before.
+        # A deletion needs an operator that removes finalizers. Here one has done so before.
         held = [] if policy == "delete" else [finalizer]
         for name in ("one", "two"):
             found = resources.changed(body, "metadata.finalizers", held)

@@ -25,7 +25,7 @@ def below(node: dict[str, Any], path: Path = ()) -> Iterator[tuple[Path, dict[st
 
 
 def test_every_value_is_described() -> None:
-    """Also those in lists, and in profiles: what `helm show values` and editors show."""
+    """Every value has a description, also in lists and profiles, for editors and the page."""
     found = dict(below(genvalues.SCHEMA))
     assert len(found) > 150
     assert [path for path, node in found.items() if not node.get("description")] == []
@@ -40,13 +40,13 @@ def test_descriptions_are_sentences() -> None:
 
 
 def test_every_value_has_a_default() -> None:
-    """So values.yaml shows all of them, but for what Helm itself sets."""
+    """Every value has a default in values.yaml, except those that Helm itself sets."""
     found = [path for path, _ in genvalues.values(genvalues.SCHEMA) if path != ("global",)]
     assert [path for path in found if not genvalues.default(path)] == []
 
 
 def test_the_page_has_every_value() -> None:
-    """By its path."""
+    """The page has every value by its path."""
     page = genvalues.PAGE.read_text(encoding="utf-8")
     paths = [path for path, _ in genvalues.values(genvalues.SCHEMA) if path != ("global",)]
     missing = [

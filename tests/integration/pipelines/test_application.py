@@ -46,13 +46,13 @@ def _by_value() -> Iterator[None]:
 
 
 def doubled(context: Any) -> list[int]:
-    """What a small job gives."""
+    """Return the result of a small job."""
     tasks = context.parallelize(range(4), 2).mapPartitions(lambda part: [2 * n for n in part])
     return sorted(tasks.collect())
 
 
 def kept(_: object) -> list[int]:
-    """Bytes that a worker still has of 16 blocks that were freed, with small ones between them."""
+    """Return the bytes that a worker keeps of 16 freed blocks with small ones between them."""
 
     def used() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -70,14 +70,14 @@ def kept(_: object) -> list[int]:
 
 
 def findable(_: object) -> list[bool]:
-    """Whether a worker would import a file of this name."""
+    """Tell whether a worker would import a file of this name."""
     return [importlib.util.find_spec("intruder") is not None]
 
 
 def test_workers_import_nothing_from_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy begun in a folder of somebody else's runs none of the code that is there."""
+    """Workers run no code of the working directory, which may be another user's."""
     (tmp_path / "intruder.py").write_text("raise SystemExit('imported')")
     monkeypatch.chdir(tmp_path)
     with local_spark(1) as context:
@@ -85,7 +85,7 @@ def test_workers_import_nothing_from_the_working_directory(
 
 
 def test_java_gets_the_options_that_sparks_launcher_gives() -> None:
-    """A new version of Spark that wants other options makes this fail."""
+    """Java gets the options of Spark's own launcher. A Spark with others fails this test."""
     home = java.jars().parent
     launcher = [
         *(java.java(), "-cp", f"{java.jars()}/*", "org.apache.spark.launcher.Main"),
@@ -107,7 +107,7 @@ def test_java_gets_the_options_that_sparks_launcher_gives() -> None:
 
 @pytest.mark.exhaustive
 def test_one_application_after_the_other_in_one_process() -> None:
-    """PySpark keeps its JVM for ever; here it ends with the block, and another one can come."""
+    """One application after another runs in one process: each JVM ends with its block."""
     pids = []
     for _ in range(2):
         with local_spark(2) as context:
@@ -119,7 +119,7 @@ def test_one_application_after_the_other_in_one_process() -> None:
 
 @pytest.mark.exhaustive
 def test_a_worker_gives_large_blocks_back() -> None:
-    """Its memory is that of what it holds, however much it has moved."""
+    """A worker's memory depends on its present bytes, not on those that it has moved."""
     with local_spark(1) as context:
         ((most, left),) = context.parallelize([0], 1).map(kept).collect()
     assert most >= 16 * BLOCK
@@ -128,7 +128,7 @@ def test_a_worker_gives_large_blocks_back() -> None:
 
 @pytest.mark.exhaustive
 def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All files are in one folder of the temporary one, and nothing is left."""
+    """Spark writes all files into one temporary folder, and nothing is left."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with local_spark(1) as context:
         doubled(context)
@@ -138,7 +138,7 @@ def test_what_spark_writes_goes_with_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
-    """The next task notices that none can succeed any more, instead of trying for minutes."""
+    """After a JVM's death the next task fails at once, instead of trying for minutes."""
 
     def lose_it() -> None:
         with Application(sparkconf.local(1)) as application:
@@ -159,7 +159,7 @@ def test_a_jvm_that_dies_ends_the_block_with_what_became_of_it() -> None:
 
 @pytest.mark.exhaustive
 def test_a_task_that_fails_is_no_loss_of_spark() -> None:
-    """The error is one of the task, and other tasks run."""
+    """A failed task's error belongs to the task, and other tasks run."""
     with local_spark(1) as context:
         executor = SparkExecutor(context, sources=[ADDRESS], target=ADDRESS, settings=Settings())
         with pytest.raises(InfrastructureError, match="a task failed"):
@@ -176,7 +176,7 @@ def test_what_spark_refuses_is_said() -> None:
 
 
 def test_what_spark_says_comes_as_lines_of_the_log() -> None:
-    """A warning of Spark's is a warning of the driver's."""
+    """Spark's warnings become warnings in the driver's log."""
     configuration = {**sparkconf.local(1), "spark.executor.heartbeatInterval": "300s"}
     with capture_logs() as logs, Application(configuration) as application:
         with pytest.raises(InfrastructureError, match="heartbeat"):
@@ -191,7 +191,7 @@ def test_what_spark_says_comes_as_lines_of_the_log() -> None:
 
 @pytest.mark.exhaustive
 def test_a_signal_to_the_process_group_spares_the_jvm() -> None:
-    """Ctrl-C is for the process that then stops Spark in order."""
+    """Ctrl-C reaches only the process, which then stops Spark in order."""
     with local_spark(1) as context:
         pid = context._gateway.proc.pid  # type: ignore[union-attr]
         assert os.getpgid(pid) != os.getpgid(0)

@@ -1,4 +1,4 @@
-"""`sluice driver` as a process: what its pod sees of it."""
+"""`sluice driver` as a process, in the view of its pod."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Driver:
     """A driver of one copy, to be started in its folder.
 
     Attributes:
-        folder: where its files are.
+        folder: directory of its files.
         source: scope and stream.
         target: scope and stream.
     """
@@ -57,7 +57,7 @@ class Driver:
         (self.folder / "controls.json").write_text(text)
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        """Start it."""
+        """Start the driver."""
         return subprocess.Popen(
             [
                 *(SLUICE, "--log-json", "--log-level", "info", "driver"),
@@ -76,7 +76,7 @@ class Driver:
         )
 
     def run(self, *options: str) -> tuple[int, list[dict[str, Any]]]:
-        """Run it to its end: its exit code and its log."""
+        """Run the driver to its end, and return its exit code and its log."""
         process = self.start(*options)
         _, err = process.communicate(timeout=SECONDS)
         return process.returncode, [json.loads(line) for line in err.splitlines()]
@@ -89,7 +89,7 @@ class Driver:
 
 @pytest.fixture
 def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Driver:
-    """Gives a driver for a copy of two segments: 80 MB, for Spark, or 8 MB, for threads."""
+    """Return a driver for a copy of two segments: 80 MB, for Spark, or 8 MB, for threads."""
     made = Driver(tmp_path, (scope, "events"), (scope, "copy"))
     foreign.create(*made.source, segments=2)
     foreign.write(*made.source, events=EVENTS, size=SIZE, keys=100)
@@ -119,7 +119,7 @@ def until_logged(process: subprocess.Popen[str], event: str) -> None:
 
 
 def until_ended(pids: list[int]) -> None:
-    """Wait until processes have ended that the kernel tells of the end of their parent."""
+    """Wait until processes have ended that get a signal at their parent's end."""
     until("they have ended", lambda: not any(map(is_alive, pids)))
 
 
@@ -127,7 +127,7 @@ def until_ended(pids: list[int]) -> None:
 def test_a_driver_copies_and_says_whose_copy_it_is(
     driver: Driver, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Exit code 0, a message of one word, a log of JSON with the resource and the attempt."""
+    """A driver copies with exit code 0, and its JSON log names the resource and the attempt."""
     code, log = driver.run()
     assert (code, driver.message) == (0, {"outcome": "Succeeded"})
     assert {(line["resource"], line["attempt"]) for line in log} == {
@@ -144,7 +144,7 @@ def test_a_driver_copies_and_says_whose_copy_it_is(
 def test_sigterm_stops_a_driver_in_its_tracks(
     driver: Driver, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It ends with 143 long before the copy, leaves no process, and the next one goes on."""
+    """SIGTERM ends a driver with 143 and no process left. The next driver goes on."""
     driver.limit(TASKS_RATE)
     process = driver.start()
     until_logged(process, '"Transfer"')
@@ -163,7 +163,7 @@ def test_sigterm_stops_a_driver_in_its_tracks(
 
 @pytest.mark.parametrize("rate", few(RATES, 1))
 def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
-    """Also where the next block were due in a second, and the chunk in hours."""
+    """SIGTERM is obeyed at any rate, even if the limit delays the next chunk by hours."""
     driver.limit(rate)
     process = driver.start()
     until_logged(process, '"Transfer"')
@@ -178,7 +178,7 @@ def test_sigterm_is_heard_at_any_rate(driver: Driver, rate: int) -> None:
 def test_a_new_limit_holds_at_once(
     driver: Driver, standalone: Standalone, foreign: ForeignClient, rate: int
 ) -> None:
-    """A copy that would take up to a day ends soon once its limit was taken away."""
+    """A new limit applies at once: a copy of a day ends soon without its limit."""
     driver.limit(rate)
     process = driver.start()
     until_logged(process, '"Transfer"')
@@ -190,7 +190,7 @@ def test_a_new_limit_holds_at_once(
 
 @pytest.mark.exhaustive
 def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:
-    """The message says that it can be tried again."""
+    """An absent store gives exit code 3 and a message that a retry can help."""
     path = driver.folder / "plan.json"
     address = StoreAddress(uri="tcp://127.0.0.1:1")
     plan = StreamCopyPlan.model_validate_json(path.read_bytes())
@@ -203,7 +203,7 @@ def test_a_store_that_is_away_is_exit_code_3(driver: Driver) -> None:
 
 
 def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
-    """The message names the file."""
+    """A damaged plan gives exit code 2 and a message with the file's name."""
     (driver.folder / "plan.json").write_text("{")
     code, _ = driver.run()
     assert code == 2

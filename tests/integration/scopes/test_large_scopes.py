@@ -31,7 +31,7 @@ MOST: Final = 40_000
 def test_a_plan_of_5000_streams_takes_little_memory(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """All of them are in it; the command's peak grows by no more than the streams' own plans."""
+    """A plan has all 5000 streams. Peak memory grows only by the plans of the streams."""
     scopes = {count: f"wide-{count}-{uuid4().hex[:6]}" for count in (FEW, MANY)}
     for count, scope in scopes.items():
         begun = time.monotonic()

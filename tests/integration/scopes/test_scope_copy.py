@@ -46,8 +46,8 @@ class Shop:
 
     Attributes:
         scope: its name.
-        streams: what is in it.
-        digests: of the events of some, by the foreign reader.
+        streams: its streams.
+        digests: digests of some streams' events, by the foreign reader.
     """
 
     scope: str
@@ -57,7 +57,7 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
-    """Gives a scope that no test changes for long."""
+    """Return a scope that no test changes for long."""
     scope = f"shop-{uuid4().hex[:8]}"
     fill(foreign, scope)
     foreign.create_table(scope, "prices")
@@ -68,35 +68,35 @@ def shop(standalone: Standalone, foreign: ForeignClient) -> Shop:
 
 @pytest.fixture
 def copy(tmp_path: Path, standalone: Standalone, shop: Shop) -> ScopeCopy:
-    """Gives a copy of that scope into one that is made for it."""
+    """Return a copy of that scope into one that is made for it."""
     target = f"copy-{uuid4().hex[:8]}"
     spec: dict[str, Any] = {"target": MAKE}
     return ScopeCopy(tmp_path, standalone.controller_uri, shop.scope, target, spec=spec)
 
 
 def renamed(name: str) -> str:
-    """A target's name by RENAMES."""
+    """Return a target's name by RENAMES."""
     before, after = ("orders-", "sales-") if name.startswith("orders-") else ("", "old-")
     return after + name.removeprefix(before)
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     (found,) = finished.json
     assert isinstance(found, dict)
     return found
 
 
 def of_state(report: Mapping[str, Any], state: str) -> list[str]:
-    """The streams of a report that are in a state, sorted."""
+    """Return the streams of a report that are in a state, sorted."""
     return sorted(one["stream"] for one in report["streams"] if one["state"] == state)
 
 
 def assert_read(foreign: ForeignClient, shop: Shop, target: str) -> None:
-    """The foreign reader gets the events of the sources from the targets, in order per key."""
+    """Check that the targets have the sources' events in order per key, by the foreign reader."""
     for name, digest in shop.digests.items():
         read = foreign.read(target, name)
-        # What was truncated away of some keys is missing in the source as well.
+        # The source, too, lacks the truncated events of some keys.
         assert (read.out_of_order, read.duplicates, read.foreign) == (0, 0, 0), read
         assert name in TRUNCATED or read.clean, read
         assert read.digest == digest
@@ -107,7 +107,7 @@ def assert_read(foreign: ForeignClient, shop: Shop, target: str) -> None:
 def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied(
     copy: ScopeCopy, shop: Shop, standalone: Standalone, foreign: ForeignClient, lost: str
 ) -> None:
-    """Made again, it is all that the next run copies: the others' bytes and segments stay.
+    """A deleted stream fails by name. Once it exists again, the next run copies only it.
 
     All targets are in a scope of the same store and have other names.
     """
@@ -166,7 +166,7 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
 def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
     copy: ScopeCopy, shop: Shop, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Each stream is there once and like its source; nothing staged is left, and no log."""
+    """After several kills, each stream equals its source, and no staging and no log is left."""
     copy.spec |= {"limits": {"bytesPerSecond": "6Mi"}, "parallelism": 8}
     planned = only(copy.run("plan", "-o", "json"))
     assert planned["streams"][0]["stream"] == LARGEST
@@ -199,7 +199,7 @@ def test_a_run_that_is_killed_again_and_again_is_finished_by_the_next_one(
 
 @pytest.mark.exhaustive
 def test_a_scope_is_moved(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> None:
-    """The source is gone with its scope; the targets are what it was before."""
+    """A moved scope is gone at the source, and the targets equal the former streams."""
     scope, target = (f"{name}-{uuid4().hex[:8]}" for name in ("leaves", "moved"))
     fill(foreign, scope)
     before = seen(standalone.segment_store, foreign, scope)

@@ -37,7 +37,7 @@ def test_a_scope_is_copied_though_the_store_is_killed_midway(
     tmp_path: Path,
     server: Name,
 ) -> None:
-    """The one run waits for the store, goes on, and each stream is there once."""
+    """One run waits for the killed store and goes on. Each stream is there once."""
     foreign = foreign_for(cluster.controller_uri)
     source, target = "shop", f"copy-{server}"
     if names_in(foreign, source) is None:

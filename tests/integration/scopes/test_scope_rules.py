@@ -1,4 +1,4 @@
-"""What becomes of targets that exist, of names that collide, of a scope that is given up."""
+"""Copies of scopes with existing targets, colliding names, failures and aborts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOST: Final = Sketch(name="lost", segments=2, events=20, size=100_000)
 
 @pytest.fixture(scope="module")
 def streams(standalone: Standalone, foreign: ForeignClient) -> tuple[str, Mapping[str, Seen]]:
-    """Gives a scope of six streams that no test changes, and what is in it."""
+    """Return a scope of six streams that no test changes, and its content."""
     scope = f"few-{uuid4().hex[:8]}"
     fill(foreign, scope, [sketch for sketch in STREAMS if sketch.name in FEW])
     return scope, seen(standalone.segment_store, foreign, scope)
@@ -41,7 +41,7 @@ def streams(standalone: Standalone, foreign: ForeignClient) -> tuple[str, Mappin
 def copy(
     tmp_path: Path, standalone: Standalone, streams: tuple[str, Any], foreign: ForeignClient
 ) -> ScopeCopy:
-    """Gives a copy of that scope into one in which somebody has a stream of one of the names."""
+    """Return a copy of that scope into a scope that has another user's stream of one name."""
     target = f"copy-{uuid4().hex[:8]}"
     foreign.create(target, THERE, segments=3)
     foreign.write(target, THERE, events=7, keys=3, seed=1)
@@ -49,21 +49,21 @@ def copy(
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     (found,) = finished.json
     assert isinstance(found, dict)
     return found
 
 
 def states(report: Mapping[str, Any]) -> dict[str, str]:
-    """The streams of a report by name."""
+    """Return the streams of a report by name."""
     return {one["stream"]: one["state"] for one in report["streams"]}
 
 
 def test_targets_of_others_are_refused_before_anything_is_made(
     copy: ScopeCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Where that is not asked for otherwise; they are named, and nothing in the scope changes."""
+    """By default existing targets are refused by name, and nothing in the scope changes."""
     before = seen(standalone.segment_store, foreign, copy.target)
     ended = copy.run("run", "-o", "json")
     assert ended.code == 2
@@ -81,7 +81,7 @@ def test_targets_of_others_are_left_alone(
     standalone: Standalone,
     foreign: ForeignClient,
 ) -> None:
-    """With Skip they are left out, and the others are copied; done again, nothing is."""
+    """With Skip existing targets stay and the others are copied. A further run does nothing."""
     copy.spec["onExists"] = "Skip"
     theirs = seen(standalone.segment_store, foreign, copy.target)
     for word in ("copied", "alreadyComplete"):
@@ -104,7 +104,7 @@ def test_targets_of_others_are_appended_to_once(
     standalone: Standalone,
     foreign: ForeignClient,
 ) -> None:
-    """With Append; the others are made, and a second run appends nothing."""
+    """With Append existing targets are appended to once, and the others are made."""
     copy.spec["onExists"] = "Append"
     there = foreign.read(copy.target, THERE).events
     source = foreign.read(streams[0], THERE).events
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     field: str,
     said: list[str],
 ) -> None:
-    """By its field, with the streams' names; the target's scope is not made."""
+    """An impossible copy is refused by field and stream names. The scope is not made."""
     copy.target += "-new"
     copy.spec |= {"target": MAKE} | spec
     for verb in ("plan", "run"):
@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
 
 @pytest.mark.exhaustive
 def test_a_scope_is_not_copied_onto_itself(copy: ScopeCopy, foreign: ForeignClient) -> None:
-    """Within one scope each selected stream needs another name; with one it is copied there."""
+    """A copy within one scope needs a new name for each selected stream."""
     copy.target = copy.source
     copy.spec["rename"] = [{"fromPrefix": "clicks-", "toPrefix": "copy-of-clicks-"}]
     before = names_in(foreign, copy.source)
@@ -181,7 +181,7 @@ def test_a_scope_is_not_copied_onto_itself(copy: ScopeCopy, foreign: ForeignClie
 
 @pytest.fixture
 def slow(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> ScopeCopy:
-    """Gives a copy of four streams, one after the other, whose first one takes four seconds."""
+    """Return a copy of four streams, one after the other, whose first one takes four seconds."""
     source, target = (f"{name}-{uuid4().hex[:8]}" for name in ("slow", "copy"))
     fill(foreign, source, [LARGE, LOST, Sketch(name="little", events=3), Sketch(name="none")])
     spec: dict[str, Any] = {"target": MAKE} | SLOW
@@ -192,7 +192,7 @@ def slow(tmp_path: Path, standalone: Standalone, foreign: ForeignClient) -> Scop
 def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
     slow: ScopeCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """With failurePolicy: Stop the one that runs is finished; the next run copies the others."""
+    """With failurePolicy: Stop, running streams finish. The next run copies the others."""
     slow.spec["failurePolicy"] = "Stop"
     with slow.running("run", "-o", "json") as process:
         until(
@@ -218,7 +218,7 @@ def test_no_stream_is_begun_after_one_has_failed_if_that_is_asked_for(
 def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
     slow: ScopeCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Nothing staged, no unfinished target, no log; a run after that begins anew."""
+    """An abort leaves only whole targets. A later run begins anew."""
     planned = only(slow.run("plan", "-o", "json"))
     with slow.running() as process:
         until(
@@ -253,7 +253,7 @@ def test_a_copy_that_is_aborted_midway_leaves_what_is_whole_and_nothing_else(
 def test_a_scope_that_is_not_empty_stays_after_a_move(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """With a key-value table in it; the report says why, and its streams are gone."""
+    """A scope with a key-value table stays after a move of its streams. The report says why."""
     source, target = (f"{name}-{uuid4().hex[:8]}" for name in ("leaves", "moved"))
     fill(foreign, source, [sketch for sketch in STREAMS if sketch.name in FEW])
     foreign.create_table(source, "prices")

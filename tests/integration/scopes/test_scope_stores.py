@@ -1,4 +1,4 @@
-"""Scopes that are copied from one store with logins to another one: what is selected of them."""
+"""The selection of streams in copies of scopes between two stores with logins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PREFIX: Final = "tmp-"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Standalone]:
-    """Gives a store that knows other users than the second one."""
+    """Yield a store that knows other users than the second one."""
     server = Standalone(users=[KEEPER, EXPORTER], heap="1g")
     server.start()
     yield server
@@ -45,19 +45,19 @@ def guarded() -> Iterator[Standalone]:
 
 @pytest.fixture(scope="module")
 def keeper(guarded: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Gives the Java client in that store."""
+    """Return the Java client in that store."""
     return foreign_for(guarded.controller_uri, KEEPER)
 
 
 @pytest.fixture(scope="module")
 def admin(standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Gives the Java client in the second store."""
+    """Return the Java client in the second store."""
     return foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
 
 
 @pytest.fixture(scope="module")
 def scope(keeper: ForeignClient) -> str:
-    """Gives a scope of 12 streams, a key-value table and a reader group."""
+    """Return a scope of 12 streams, a key-value table and a reader group."""
     name = f"shop-{uuid4().hex[:8]}"
     fill(keeper, name, [sketch for sketch in STREAMS if sketch.name in HERE])
     keeper.create_table(name, "prices")
@@ -67,7 +67,7 @@ def scope(keeper: ForeignClient) -> str:
 
 @pytest.fixture
 def copy(tmp_path: Path, guarded: Standalone, standalone_auth: Standalone, scope: str) -> ScopeCopy:
-    """Gives a copy of that scope to the second store."""
+    """Return a copy of that scope to the second store."""
     users = (EXPORTER, standalone_auth.users[0])
     target = f"copy-{uuid4().hex[:8]}"
     uri, to = guarded.controller_uri, standalone_auth.controller_uri
@@ -78,7 +78,7 @@ def copy(tmp_path: Path, guarded: Standalone, standalone_auth: Standalone, scope
 
 @pytest.fixture
 def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
-    """Gives the scope streams that EphemeralStreams own: one by name, one under a prefix."""
+    """Yield the scope streams that EphemeralStreams own: one by name, one under a prefix."""
     claimant = Claimant(
         cluster="tests",
         namespace="team",
@@ -103,7 +103,7 @@ def ephemeral(copy: ScopeCopy, keeper: ForeignClient) -> Iterator[None]:
 
 
 def only(finished: Finished) -> dict[str, Any]:
-    """What a command's JSON says of the only copy of its file."""
+    """Return the entry of the file's only copy in a command's JSON."""
     assert finished.code == 0, finished.err
     (found,) = finished.json
     assert isinstance(found, dict)
@@ -119,9 +119,9 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
     admin: ForeignClient,
     ephemeral: None,
 ) -> None:
-    """By names, beginnings of names and tags; what is excluded, internal or ephemeral is left out.
+    """Names, prefixes and tags select streams. Excluded, internal and ephemeral ones stay out.
 
-    The stores know other users. A key-value table is named as not copied.
+    The stores have different users. A key-value table is named as not copied.
     """
     assert ephemeral is None
     copy.spec["streams"] = {
@@ -152,7 +152,7 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
 def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
     copy: ScopeCopy, ephemeral: None
 ) -> None:
-    """By a name that begins with _, and by includeEphemeral; Sluice's own marks never."""
+    """A name that begins with _, and includeEphemeral, select these. Sluice's marks never go."""
     assert ephemeral is None
     chosen = {"include": selectors(Prefix=["_", OWNED, PREFIX]), "includeEphemeral": True}
     copy.spec["streams"] = chosen
@@ -164,7 +164,7 @@ def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
 
 @pytest.mark.exhaustive
 def test_a_user_that_the_store_does_not_know_is_said(copy: ScopeCopy, admin: ForeignClient) -> None:
-    """With the code of a store's trouble; the target's scope is not made."""
+    """An unknown user ends with the code of a store's failure. The target's scope is not made."""
     assert copy.users is not None
     copy.users = (replace(copy.users[0], password="not-this-one"), copy.users[1])  # noqa: S106
     ended = copy.run("run", "-o", "json", "--patience", "1", *copy.login)

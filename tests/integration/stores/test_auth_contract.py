@@ -1,4 +1,4 @@
-"""What a store that authenticates answers: to nobody, to a stranger, to a reader, to a writer."""
+"""The answers of a store with logins to clients without a login, strangers, readers and writers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ Client = Callable[[Credentials | None], PravegaStore]
 
 @pytest.fixture(scope="module")
 def client(standalone_auth: Standalone) -> Iterator[Client]:
-    """Gives a way to make clients, which are closed at the end."""
+    """Yield a function that makes clients, which are closed at the end."""
     with ExitStack() as stack:
 
         def make(credentials: Credentials | None) -> PravegaStore:
@@ -43,25 +43,25 @@ def client(standalone_auth: Standalone) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def passwords(standalone_auth: Standalone) -> dict[str, str]:
-    """Gives the server's users."""
+    """Return the server's users."""
     return {user.name: user.password for user in standalone_auth.users}
 
 
 @pytest.fixture(scope="module")
 def admin(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Gives a store as the user who may do everything."""
+    """Return a store as the user who may do everything."""
     return client(Credentials("admin", passwords["admin"]))
 
 
 @pytest.fixture(scope="module")
 def reader(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Gives a store as the user who may only read."""
+    """Return a store as the user who may only read."""
     return client(Credentials("reader", passwords["reader"]))
 
 
 @pytest.fixture(scope="module")
 def stream(admin: PravegaStore) -> StreamName:
-    """Gives a stream with three bytes in its only segment."""
+    """Return a stream with three bytes in its only segment."""
     name = StreamName(scope="auth-contract", stream="s")
     admin.create_scope(name.scope)
     admin.create_stream(name, StreamConfig())
@@ -91,7 +91,7 @@ def test_a_copy_of_bytes_works_with_tokens(admin: PravegaStore, stream: StreamNa
 def test_a_reader_may_look_and_not_touch(
     admin: PravegaStore, reader: PravegaStore, stream: StreamName
 ) -> None:
-    """With the right to read a user sees bytes and attributes, and changes nothing."""
+    """A user with the right to read sees bytes and attributes, and cannot change them."""
     segment, staging = admin.segment_name(stream, 0), admin.staging_name(stream, 0, uuid4().hex)
     assert reader.infos([segment, staging]) == [*admin.infos([segment]), None]
     assert b"".join(bytes(block.data) for block in reader.read(segment, 0, 3)) == b"abc"
@@ -142,7 +142,7 @@ def test_a_token_to_read_does_not_append(
 def test_a_token_refused_is_renewed_once(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:
-    """A token that the store does not accept any more is replaced without anybody noticing."""
+    """A client silently replaces a token that the store no longer accepts."""
     store = client(Credentials("admin", passwords["admin"]))
     segment = store.segment_name(stream, 0)
     for access in TokenAccess:
@@ -161,7 +161,7 @@ def test_a_token_refused_is_renewed_once(
 def test_a_password_that_is_changed_is_read_again(
     client: Client, passwords: dict[str, str], tmp_path: Path
 ) -> None:
-    """A call that the store refuses for it is made once more, if its file holds another one."""
+    """After a refusal, a call is repeated once if the password's file has changed."""
     folder = tmp_path / "login"
     folder.mkdir()
     (folder / "username").write_text("admin")
@@ -197,7 +197,7 @@ def test_an_appender_outlives_its_token(
 def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:
-    """The store's own life is fixed, so these are signed here; it refuses those that are over."""
+    """Short-lived tokens serve an appender for most of their life. The test signs them itself."""
     store = client(Credentials("admin", passwords["admin"]))
     staging = store.staging_name(stream, 0, uuid4().hex)
     store.create(staging)
@@ -227,7 +227,7 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
         for key, token in directory._tokens.items()
     }
     with (
-        pytest.raises(StoreUnavailable),  # that is all that the store says of it
+        pytest.raises(StoreUnavailable),  # the store says no more about it
         store.appender(staging, writer=uuid4(), window=MIB),
     ):
         pass
@@ -239,7 +239,7 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
 def test_a_segment_is_followed_by_who_may_read_it(
     admin: PravegaStore, reader: PravegaStore, stream: StreamName
 ) -> None:
-    """A token that the store refuses midway is replaced, and no byte is lost or comes twice."""
+    """A reader follows a segment. A token refused midway is replaced without loss or repetition."""
     segment, data = admin.segment_name(stream, 0), b"one two "
     (info,) = admin.infos([segment])
     assert info is not None

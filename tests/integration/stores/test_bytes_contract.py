@@ -37,7 +37,7 @@ def test_short_replies_are_completed(store: PravegaStore, staging: str) -> None:
 
 
 def test_a_read_that_is_given_up_leaves_no_traces(store: PravegaStore, staging: str) -> None:
-    """Answers still on their way are not taken for those of the next call."""
+    """A given-up read's late answers do not count for the next call."""
     write(store, staging, *[bytes(MIB)] * 8)
     for _ in store.read(staging, 0, 8 * MIB):
         break
@@ -181,7 +181,7 @@ def test_a_buffer_may_be_changed_once_it_is_sent(store: PravegaStore, staging: s
 
 @pytest.mark.exhaustive
 def test_many_small_blocks_keep_their_order(store: PravegaStore, staging: str) -> None:
-    """More acknowledgements than anybody waits for are taken in on the way."""
+    """Many small blocks keep their order, while acknowledgements are taken in on the way."""
     with store.appender(staging, writer=uuid4(), window=64 * 1024) as appender:
         for number in range(20_000):
             appender.append(number.to_bytes(4, "big"), event_number=number)

@@ -1,4 +1,4 @@
-"""What the controller answers, for every call of the catalog."""
+"""The controller's answers to every call of the catalog."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -37,7 +37,7 @@ EPOCH = 1 << 32
 
 
 def keys(low: float, high: float) -> KeyRange:
-    """A key range, shorter."""
+    """Return a key range."""
     return KeyRange(low=low, high=high)
 
 
@@ -116,7 +116,7 @@ def test_a_stream_in_a_missing_scope_is_not_made(store: PravegaStore) -> None:
 def test_a_configuration_is_kept_whole(
     store: PravegaStore, name: StreamName, config: StreamConfig
 ) -> None:
-    """What a stream is made or updated with is what it is described with."""
+    """A stream is described with the configuration of its creation or last update."""
     assert store.create_stream(name, config)
     created = store.describe(name)
     assert created is not None
@@ -164,7 +164,7 @@ def test_a_scaled_stream_has_another_tail_than_head(
 def test_what_came_after_segments_is_known_though_it_is_truncated_away(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """From segments that took events at once to the tail, whatever the head is by now."""
+    """All generations from given segments to the tail are known, even if truncated."""
     began = store.describe(stream)
     assert began is not None
     store.scale(stream, [0], [keys(0, 0.2), keys(0.2, 0.5)])
@@ -194,7 +194,7 @@ def test_what_came_after_segments_is_known_though_it_is_truncated_away(
 def test_ids_of_segments_are_known_before_a_scale_event_makes_them(
     store: PravegaStore, stream: StreamName, edges: list[float]
 ) -> None:
-    """The store does not number them in the order of their keys, nor in the order given."""
+    """Ids are predicted, though the store numbers segments neither by keys nor as given."""
     ranges = [keys(low, high) for low, high in pairwise([0.0, *edges, 1.0])]
     (foreseen,) = store.following([0, 1], [ranges])
     store.scale(stream, [0, 1], ranges)
@@ -275,7 +275,7 @@ def test_a_sealed_stream_takes_no_changes(store: PravegaStore, stream: StreamNam
 def test_of_two_changes_at_once_one_may_have_to_come_again(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Whoever is refused is told to try again, and one of the two is what the stream has then."""
+    """A refused change is to be retried. The stream then has one of the two changes."""
     changes = [StreamConfig(tags=(tag,)) for tag in ("one", "other")]
 
     def change(config: StreamConfig) -> bool:

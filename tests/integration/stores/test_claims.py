@@ -1,4 +1,4 @@
-"""What an EphemeralStream does in a store, on the real one, with the store's listing as witness."""
+"""The work of an EphemeralStream in a real store, with the store's listing as witness."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -34,13 +34,13 @@ Say = Callable[[str], None]
 
 @pytest.fixture
 def own(store: PravegaStore) -> str:
-    """Gives the name of a scope that does not exist."""
+    """Return the name of a scope that does not exist."""
     return f"claims-{uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def claimant() -> Callable[[], Claimant]:
-    """Gives the function that makes a resource of a cluster that no other test has."""
+    """Return the function that makes a resource of a cluster that no other test has."""
     cluster, numbers = uuid4().hex, count()
 
     def made() -> Claimant:
@@ -57,21 +57,21 @@ def claimant() -> Callable[[], Claimant]:
 
 @contextmanager
 def timed(say: Say, what: str) -> Iterator[None]:
-    """Say how long something took."""
+    """Log the duration of the block."""
     begun = time.monotonic()
     yield
     say(f"{what}: {time.monotonic() - begun:.3f} s")
 
 
 def now() -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     return round(time.time() * 1000)
 
 
 def test_a_stream_lives_and_goes_with_its_scope(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """Scope, stream and configuration are made; released, nothing is left in the store."""
+    """A claim makes scope and stream. A release leaves nothing in the store."""
     config = StreamConfig(scaling=Scaling(min_segments=2), tags=("team=a",))
     claim = Claim(claimant=claimant(), scope=own, make_scope=True, stream="state", config=config)
     assert claims.look(claim, store) == Holding(scope=False)
@@ -105,7 +105,7 @@ def test_a_stream_lives_and_goes_with_its_scope(
 def test_a_release_that_was_cut_off_after_sealing_is_finished(
     store: PravegaStore, scope: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """A sealed stream still says whose it is, with its tags and without."""
+    """A sealed stream still names its owner, with tags and without."""
     for stripped in (False, True):
         name = StreamName(scope=scope, stream=f"s-{uuid4().hex[:8]}")
         claim = Claim(claimant=claimant(), scope=scope, stream=name.stream)
@@ -123,7 +123,7 @@ def test_a_release_that_was_cut_off_after_sealing_is_finished(
 def test_a_stream_of_the_official_client_is_not_touched(
     store: PravegaStore, scope: str, foreign: ForeignClient, claimant: Callable[[], Claimant]
 ) -> None:
-    """It is there and not ours, until it is adopted as it is."""
+    """A stream of the official client stays untouched until it is adopted unchanged."""
     name = StreamName(scope=scope, stream=f"theirs-{uuid4().hex[:8]}")
     foreign.create(scope, name.stream, segments=2)
     foreign.write(scope, name.stream, events=100)
@@ -171,7 +171,7 @@ def test_adopting_and_retaining_scale_nothing(
 def test_a_change_of_tags_alone_scales_a_fixed_stream(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """That is why adopting writes down the number of segments that there is."""
+    """A change of tags alone scales a fixed stream. So adoption records its present segments."""
     store.create_stream(name, StreamConfig())
     store.scale(name, [0], HALVES)
     store.update_stream(name, StreamConfig(tags=("tag",)))
@@ -183,7 +183,7 @@ def test_a_change_of_tags_alone_scales_a_fixed_stream(
 def test_a_scaled_and_truncated_stream_is_of_unknown_age(
     store: PravegaStore, name: StreamName, claimant: Callable[[], Claimant]
 ) -> None:
-    """Its first segments are gone, and those of later epochs tell when it was scaled."""
+    """The age is unknown once the first segments are gone: later ones tell only scale events."""
     claim = Claim(claimant=claimant(), scope=name.scope, stream=name.stream)
     claims.make(claim, store, now())
     created = claims.look(claim, store).created
@@ -200,7 +200,7 @@ def test_a_scaled_and_truncated_stream_is_of_unknown_age(
 def test_many_streams_under_a_prefix_go_with_their_claim(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """New ones are seen and go; one older than the resource and one of another name stay."""
+    """New streams under a prefix go with the claim. Older ones and other names stay."""
     store.create_scope(own)
     for stream in ("app-old", "other"):
         store.create_stream(StreamName(scope=own, stream=stream), StreamConfig())
@@ -229,12 +229,12 @@ def test_many_streams_under_a_prefix_go_with_their_claim(
 def test_whose_a_stream_is_stays_known_when_its_age_is_not(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant]
 ) -> None:
-    """The marker's attributes say what was there before it; internal streams never count."""
+    """The marker's attributes name the earlier streams. Internal streams never count."""
     claim = Claim(claimant=claimant(), scope=own, make_scope=True, prefix="app-")
     store.create_scope(own)
 
     def aged(stream: str, *, seen: bool = False) -> None:
-        """Make a stream of which nobody can say when it was made."""
+        """Make a stream whose age cannot be known."""
         name = StreamName(scope=own, stream=stream)
         store.create_stream(name, StreamConfig())
         if seen:
@@ -258,7 +258,7 @@ def test_whose_a_stream_is_stays_known_when_its_age_is_not(
 def test_many_resources_share_a_scope_that_goes_with_the_last(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """Made and released by several threads at once: one scope, no refusal, nothing left."""
+    """Many resources claim and release one scope at once, without a refusal or leftovers."""
     several = [
         Claim(claimant=claimant(), scope=own, make_scope=True, stream=f"s-{number}")
         for number in range(16)
@@ -275,7 +275,7 @@ def test_many_resources_share_a_scope_that_goes_with_the_last(
 def test_a_scope_in_use_keeps_its_marker_and_its_index_of_tags(
     store: PravegaStore, own: str, foreign: ForeignClient, claimant: Callable[[], Claimant]
 ) -> None:
-    """Somebody's stream keeps the scope; when that has gone, the next release takes it."""
+    """A foreign stream keeps the scope. Once it is gone, the next release deletes the scope."""
     claim = Claim(claimant=claimant(), scope=own, make_scope=True, stream="ours")
     claims.make(claim, store, now())
     foreign.create(own, "theirs")
@@ -295,7 +295,7 @@ def test_a_scope_in_use_keeps_its_marker_and_its_index_of_tags(
 def test_streams_without_a_resource_are_found_and_dropped(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """By this cluster's tags only: not those of another cluster, not living ones."""
+    """Streams without a resource are found by this cluster's tags only, and dropped."""
     gone, alive, prefixed = claimant(), claimant(), claimant()
     elsewhere = replace(gone, cluster="elsewhere")
     claims.make(Claim(claimant=gone, scope=own, make_scope=True, stream="gone"), store, now())

@@ -1,4 +1,4 @@
-"""Updates of a stream whose caller goes on before the controller answers."""
+"""Updates of a stream that end before the controller's answer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NEW = StreamConfig(scaling=Scaling(min_segments=2), tags=(TAG, "team=a"))
 
 
 class LateAnswers(CallProxy):
-    """A proxy that passes updates of streams on, and keeps the answers to itself for a while.
+    """A proxy that delays the answers to updates of streams.
 
     Attributes:
-        due: set once the answers may go to the caller.
-        unlisted: whether streams are listed for nobody.
+        due: event, set once the answers may go to the caller.
+        unlisted: whether the proxy refuses to list streams.
     """
 
     unlisted = False
@@ -48,7 +48,7 @@ class LateAnswers(CallProxy):
 
 @pytest.fixture
 def late(standalone: Standalone) -> Iterator[LateAnswers]:
-    """Gives a proxy in front of the shared server's controller."""
+    """Yield a proxy in front of the shared server's controller."""
     with LateAnswers(standalone.controller) as proxy:
         yield proxy
         proxy.due.set()
@@ -56,7 +56,7 @@ def late(standalone: Standalone) -> Iterator[LateAnswers]:
 
 @pytest.fixture
 def behind(late: LateAnswers) -> Iterator[PravegaStore]:
-    """Gives a client that reaches the controller through the proxy."""
+    """Yield a client that reaches the controller through the proxy."""
     client = PravegaStore(late.uri, credentials=None, timeouts=StoreTimeouts(call=5))
     yield client
     client.close()
@@ -65,7 +65,7 @@ def behind(late: LateAnswers) -> Iterator[PravegaStore]:
 def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
     behind: PravegaStore, store: PravegaStore, stream: StreamName
 ) -> None:
-    """No answer came, and yet every other client finds the new configuration."""
+    """An update ends without an answer once the store lists its tag. All clients see it."""
     behind.update_stream(stream, NEW, until_listed=TAG)
     found = store.describe(stream)
     assert found is not None
@@ -76,7 +76,7 @@ def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
 def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
     behind: PravegaStore, stream: StreamName
 ) -> None:
-    """It is not told that the update is done, if the answer takes longer than a call may."""
+    """Without a tag to look for, a late answer makes the update time out."""
     with pytest.raises(StoreTimeout, match="update the stream"):
         behind.update_stream(stream, NEW)
 
@@ -84,7 +84,7 @@ def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
 def test_a_user_who_may_not_list_streams_waits_for_the_answer(
     late: LateAnswers, behind: PravegaStore, store: PravegaStore, stream: StreamName
 ) -> None:
-    """The refusal is about the look, and not about the update."""
+    """A user without the right to list waits for the answer. The update itself succeeds."""
     late.unlisted = True
     late.due.set()
     behind.update_stream(stream, NEW, until_listed=TAG)
@@ -96,7 +96,7 @@ def test_a_user_who_may_not_list_streams_waits_for_the_answer(
 def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """The answer comes before the tag, which never does."""
+    """A refused update is an error, though its tag is awaited and never comes."""
     store.seal_stream(stream)
     with pytest.raises(StoreRejected, match="STREAM_SEALED"):
         store.update_stream(stream, NEW, until_listed=TAG)
@@ -105,7 +105,7 @@ def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(
 def test_an_update_that_follows_at_once_is_done_or_told_to_come_again(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """For some milliseconds the store may still be busy with the first one, and then no more."""
+    """An immediate second update succeeds, or is told to retry for some milliseconds."""
     for number in range(5):
         first = NEW.model_copy(update={"tags": (f"{TAG}-{number}",)})
         store.update_stream(stream, first, until_listed=f"{TAG}-{number}")

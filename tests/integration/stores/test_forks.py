@@ -30,7 +30,7 @@ print(sum(code != 0 for code in codes))
 
 
 def test_children_start_unharmed_while_the_store_is_asked(standalone: Standalone) -> None:
-    """None of 150 children crashes, as one in eight does where gRPC handles fork() by itself."""
+    """None of 150 children crashes. With gRPC's own handling of fork(), one in eight does."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, standalone.controller_uri],
         capture_output=True,

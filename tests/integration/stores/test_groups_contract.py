@@ -1,4 +1,4 @@
-"""What a store and its official client keep of reader groups."""
+"""Reader groups as a store and its official client keep them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS = GroupSettings(refresh=500, checkpoints=500)
 
 @pytest.fixture
 def source(foreign: ForeignClient, scope: str) -> StreamName:
-    """Gives a stream of one segment with 20 events."""
+    """Return a stream of one segment with 20 events."""
     name = StreamName(scope=scope, stream=f"s-{uuid4().hex[:12]}")
     foreign.create(scope, name.stream)
     foreign.write(scope, name.stream, events=20)
@@ -35,12 +35,12 @@ def source(foreign: ForeignClient, scope: str) -> StreamName:
 
 @pytest.fixture
 def group(scope: str) -> GroupName:
-    """Gives the name of a group that does not exist."""
+    """Return the name of a group that does not exist."""
     return GroupName(scope, f"g-{uuid4().hex[:12]}")
 
 
 def _bytes(store: PravegaStore, group: GroupName) -> bytes:
-    """All that is in the internal stream of a group that is new."""
+    """Return the bytes in the internal stream of a new group."""
     stream = group_state.stream_of(group)
     (segment,) = store.generations(stream)[0]
     name = store.segment_name(stream, segment.id)
@@ -52,7 +52,7 @@ def _bytes(store: PravegaStore, group: GroupName) -> bytes:
 def test_a_group_is_begun_as_the_client_begins_it(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """To the byte, but for the zeros with which the client fills its record up."""
+    """Our first record of a group is the client's to the byte, except its padding of zeros."""
     start = {source: {0: 3 * FRAME}}
     cut = store.write_cut(*next(iter(start.items())))
     assert foreign.create_group(group.scope, group.name, source.stream, cut=cut)
@@ -71,7 +71,7 @@ def test_a_group_is_begun_as_the_client_begins_it(
 def test_the_client_reads_on_where_a_group_of_ours_begins(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Each event once, from there; and what it tells of that is read."""
+    """The client reads each event once from a group of ours, and we read its new position."""
     start = {source: {0: 3 * FRAME}}
     assert store.create_reader_group(group, start, settings=SETTINGS, identity=uuid4())
     cuts = foreign.group_cuts(*group)
@@ -88,10 +88,9 @@ def test_the_client_reads_on_where_a_group_of_ours_begins(
 def test_a_group_is_made_once(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Again at the same positions it is there, also after it has read on; at others it is not ours.
+    """A group with the same start exists already, even after reads. Another start is refused.
 
-    Of a group that was deleted nothing is left in the way of the next one, which has an identity of
-    its own.
+    A deleted group leaves nothing in the way of the next one, which has its own identity.
     """
     identity = UUID(int=5)
     start = {source: {0: 3 * FRAME}}
@@ -111,7 +110,7 @@ def test_a_group_is_made_once(
 def test_a_group_that_was_made_and_not_begun_is_begun(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Somebody died between the two; whoever repeats it ends it, and it has one beginning."""
+    """If a driver dies between making and beginning a group, a repetition begins it once."""
     start = {source: {0: 3 * FRAME}}
     store._directory.run(
         lambda controller: groups.make(
@@ -128,9 +127,9 @@ def test_a_group_that_was_made_and_not_begun_is_begun(
 def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Its maker died, and then the source's group read on: that is refused.
+    """A group of a dead driver is begun at its own start. A request for another is refused.
 
-    Before it has begun, the client cannot delete it.
+    Before the group is begun, the client cannot delete it.
     """
     identity = UUID(int=8)
     start = {source: {0: 3 * FRAME}}
@@ -152,7 +151,7 @@ def test_a_group_of_ours_is_begun_though_another_one_is_wanted_now(
 def test_names_and_scopes_that_cannot_be_are_refused(
     store: PravegaStore, source: StreamName, group: GroupName
 ) -> None:
-    """And a group that is not there is None, or an error where its state is asked for."""
+    """Bad names are refused. A missing group is None, and an error if its state is read."""
     start = {source: {0: 0}}
     with pytest.raises(InvalidSpec, match="does not allow"):
         store.create_reader_group(

@@ -1,6 +1,6 @@
-"""What a store says of segments that it has put out of its memory, as it does with idle ones.
+"""A store's answers about idle segments, which it has evicted from its memory.
 
-Pravega 0.13.0 keeps what was used in the last 60 s, and no less can be configured
+Pravega 0.13.0 keeps segments that were used in the last 60 s, and no less can be configured
 (`ContainerConfig.MINIMUM_SEGMENT_METADATA_EXPIRATION_SECONDS`).
 """
 
@@ -38,15 +38,15 @@ NUMBERS = 12
 
 
 class Idle(NamedTuple):
-    """A store whose segments are out of memory.
+    """A store that has evicted these segments.
 
     Attributes:
-        store: as a user who may do everything.
-        reader: as one who may only read, where there are logins.
+        store: client of a user with all rights.
+        reader: client of a user who may only read; None without logins.
         live: names of segments with a mark.
-        sealed: names of sealed ones of our own with a mark.
-        merged: names of segments into which one of our own was merged, with a mark and a note.
-        staged: names of segments of our own beside these, which nobody has merged.
+        sealed: names of sealed staging segments with a mark.
+        merged: names of segments with a merged staging segment, a mark and a note.
+        staged: names of staging segments beside these, which are not merged.
     """
 
     store: PravegaStore
@@ -58,7 +58,7 @@ class Idle(NamedTuple):
 
 
 def prepared(store: PravegaStore, reader: PravegaStore | None) -> Idle:
-    """Make segments with marks, and wait until the store has put them out of memory."""
+    """Make segments with marks, and wait until the store has evicted them."""
     scope = f"idle-{uuid4().hex[:8]}"
     store.create_scope(scope)
     config = StreamConfig(scaling=Scaling(min_segments=NUMBERS))
@@ -107,7 +107,7 @@ def stores(
     standalone_auth: Standalone,
     cluster: Cluster,
 ) -> Iterator[dict[str, Idle]]:
-    """Gives a store of each kind that is asked for; they are waited for side by side."""
+    """Yield a store of each kind that tests need. The waits for them run side by side."""
     items = [item for item in request.session.items if item.path == request.path]
     calls = [item.callspec for item in items if hasattr(item, "callspec")]
     wanted = {LOGINS, *(call.params.get("idle") or call.params["kind"] for call in calls)}
@@ -136,12 +136,12 @@ def stores(
 
 @pytest.fixture(params=KINDS)
 def idle(request: pytest.FixtureRequest, stores: dict[str, Idle]) -> Idle:
-    """Gives a store of one kind."""
+    """Return a store of one kind."""
     return stores[request.param]
 
 
 def test_what_is_stored_is_read_though_it_is_not_in_memory(idle: Idle) -> None:
-    """GetSegmentAttribute says that nothing is set; what we read is what was set."""
+    """Our client reads the stored values, though GetSegmentAttribute says that nothing is set."""
     assert not in_memory(idle.store, idle.live[0], MARK)
     asked = [(idle.live[0], MARK), (idle.live[0], NOTE), (idle.live[1], MARK)]
     assert idle.store.attributes(asked) == [7, None, 7]
@@ -149,7 +149,7 @@ def test_what_is_stored_is_read_though_it_is_not_in_memory(idle: Idle) -> None:
 
 
 def test_marks_that_came_with_a_merge_are_read(idle: Idle) -> None:
-    """Those of the condition, the notes, and the count of events; what was merged is gone."""
+    """Condition, notes and event count of a merge are read. The merged segment is gone."""
     asked = [
         (name, one) for name in idle.merged[:2] for one in (MARK, NOTE, idle.store.event_count)
     ]
@@ -159,14 +159,14 @@ def test_marks_that_came_with_a_merge_are_read(idle: Idle) -> None:
 
 
 def test_marks_of_sealed_segments_are_read(idle: Idle) -> None:
-    """And the last event number of who wrote them."""
+    """Marks and the last event number of a writer are read from sealed segments."""
     assert not in_memory(idle.store, idle.sealed[0], MARK)
     asked = [(name, one) for name in idle.sealed for one in (MARK, WRITER, NOTE)]
     assert idle.store.attributes(asked) == [7, 41, None] * NUMBERS
 
 
 def test_times_and_counts_are_always_in_memory(idle: Idle) -> None:
-    """They are core attributes, which come with the segment itself."""
+    """Creation times and event counts are core attributes, which stay in memory."""
     store = idle.store
     (created,) = store.attributes([(idle.live[2], store.creation_time)])
     assert created
@@ -174,7 +174,7 @@ def test_times_and_counts_are_always_in_memory(idle: Idle) -> None:
 
 
 def test_a_mark_that_is_set_is_not_set_again(idle: Idle) -> None:
-    """Neither by a compare-and-set nor by a merge, both of which expect that there is none."""
+    """Neither a compare-and-set nor a merge that expects no mark replaces a set mark."""
     assert not idle.store.set_attribute(idle.live[3], CompareAndSet(MARK, None, 9))
     assert idle.store.attributes([(idle.live[3], MARK)]) == [7]
     with pytest.raises(ConditionFailed):
@@ -186,13 +186,13 @@ def test_a_mark_that_is_set_is_not_set_again(idle: Idle) -> None:
 
 
 def test_a_mark_that_is_set_is_replaced(idle: Idle) -> None:
-    """By who knows its value."""
+    """A client that expects the set value replaces a mark."""
     assert idle.store.set_attribute(idle.live[4], CompareAndSet(MARK, 7, 9))
     assert idle.store.attributes([(idle.live[4], MARK)]) == [9]
 
 
 def test_a_mark_is_seen_by_all_who_look_at_once(idle: Idle) -> None:
-    """The store loads it for one of them and refuses the others; and that takes a while."""
+    """All clients that read at once see the mark, though the store first refuses all but one."""
     asked = [(name, MARK) for name in idle.live[6:12]]
     stores = [idle.store, idle.reader or idle.store] * 4
     with ThreadPoolExecutor(len(stores)) as pool:
@@ -201,7 +201,7 @@ def test_a_mark_is_seen_by_all_who_look_at_once(idle: Idle) -> None:
 
 
 def test_who_may_only_read_sees_marks(stores: dict[str, Idle]) -> None:
-    """Of segments that live. Of sealed ones it is said why they are not told."""
+    """A user who may only read sees marks of live segments. For sealed ones there is an error."""
     _, reader, live, sealed, merged, _ = stores[LOGINS]
     assert reader is not None
     assert reader.attributes([(live[5], MARK), (live[5], NOTE)]) == [7, None]
@@ -218,7 +218,7 @@ def test_what_was_sealed_long_ago_is_merged_to_the_end(
     standalone_auth: Standalone,
     cluster: Cluster,
 ) -> None:
-    """The store answers at once, and then moves the bytes to its long-term storage, too."""
+    """A merge of a long-sealed segment is answered at once. Its bytes reach long-term storage."""
     store, _, live, sealed, *_ = stores[kind]
     target, source = live[4], sealed[4]
     alone = {"standalone": standalone.data, LOGINS: standalone_auth.data}
@@ -231,6 +231,6 @@ def test_what_was_sealed_long_ago_is_merged_to_the_end(
 
 
 def _stored(folder: Path, segment: str) -> int:
-    """How many bytes are in the files of a segment: the long-term storage is a folder."""
+    """Return the number of bytes in a segment's files in the long-term storage, a folder."""
     stream, _, number = segment.rpartition("/")
     return sum(file.stat().st_size for file in (folder / stream).glob(f"{number}.E-*"))

@@ -1,4 +1,4 @@
-"""What keeps a scope that has no streams: key-value tables and reader groups."""
+"""Key-value tables and reader groups, which keep a scope without streams."""
 
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ from sluice.stores.pravega.store import PravegaStore
 
 @pytest.fixture
 def own(store: PravegaStore) -> str:
-    """Gives a scope that a test has for itself."""
+    """Return a scope that a test has for itself."""
     name = f"kept-{uuid4().hex[:8]}"
     assert store.create_scope(name)
     return name
@@ -22,7 +22,7 @@ def own(store: PravegaStore) -> str:
 def test_key_value_tables_are_listed_by_name(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Those of the scope, as they come and go; of a missing scope it is said that it is missing."""
+    """A listing has a scope's present tables. A missing scope is an error."""
     assert store.list_key_value_tables(own) == []
     for table in ("users", "carts"):
         assert foreign.create_table(own, table)
@@ -38,7 +38,7 @@ def test_key_value_tables_are_listed_by_name(
 def test_a_key_value_table_has_no_streams(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Not even internal ones: a stream of the same name is another thing, and may come and go."""
+    """A table has no streams, not even internal ones. A stream may have the same name."""
     foreign.create_table(own, "both")
     assert store.list_streams(own, internal=True) == []
     name = StreamName(scope=own, stream="both")
@@ -53,7 +53,7 @@ def test_a_key_value_table_has_no_streams(
 def test_a_scope_with_a_key_value_table_is_not_deleted(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Nothing in it, its index of tags too, suffers; without the table it can be deleted."""
+    """A refused deletion harms nothing in the scope. Without the table it can be deleted."""
     foreign.create_table(own, "table")
     with pytest.raises(ScopeNotEmpty, match="key-value tables"):
         store.delete_scope(own)
@@ -69,7 +69,7 @@ def test_a_scope_with_a_key_value_table_is_not_deleted(
 def test_a_scope_with_a_reader_group_is_not_deleted(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Its internal stream outlives the streams that it reads, and goes with the group alone."""
+    """A group's internal stream outlives the streams that it reads, and keeps the scope."""
     foreign.create(own, "s")
     assert foreign.create_group(own, "group", "s")
     foreign.delete(own, "s")
@@ -84,7 +84,7 @@ def test_a_scope_with_a_reader_group_is_not_deleted(
 def test_a_reader_group_outlives_its_internal_stream(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """Nothing lists it then, and its scope is refused: so that stream is nobody's to delete."""
+    """A group without its internal stream keeps the scope unlisted. So no client may delete it."""
     foreign.create(own, "s")
     foreign.create_group(own, "group", "s")
     for stream in store.list_streams(own, internal=True):

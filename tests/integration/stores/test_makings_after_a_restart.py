@@ -1,4 +1,4 @@
-"""What becomes of streams whose making was cut off by the end of the segment store."""
+"""Streams whose creation was interrupted by the death of the segment store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECONDS = 120.0
 
 @pytest.mark.exhaustive
 def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Cluster) -> None:
-    """Nobody else would go on with it: to the controller it is being made, for ever."""
+    """Any look at an unfinished stream completes it. The controller itself never would."""
     scope = f"made-{uuid4().hex[:8]}"
     dying, made, numbers = Event(), Semaphore(0), count()
 
@@ -50,16 +50,16 @@ def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Clu
     ):
         store.create_scope(scope)
         making = [pool.submit(make) for _ in range(AT_ONCE)]
-        for _ in range(2 * AT_ONCE):  # they are at it, not beginning all at once
+        for _ in range(2 * AT_ONCE):  # so that the threads are spread over the steps of a creation
             assert made.acquire(timeout=SECONDS)
         cluster.kill("segmentstore")
         dying.set()
         begun = [name for thread in making for name in thread.result()]
         cluster.restart("segmentstore")
-        # One half is asked for in each of the ways in which one can ask whose a stream is.
+        # One half is read by `configuration` first. `describe` then reads all.
         half = len(begun) // 2
         configured = list(pool.map(store.configuration, begun[:half]))
-        assert set(configured) <= {CONFIG, None}  # None: nothing was begun but the call
+        assert set(configured) <= {CONFIG, None}  # None: the call arrived at no server
         for stream in pool.map(store.describe, begun):
             if stream is not None:
                 assert stream.config == CONFIG

@@ -1,7 +1,7 @@
-"""Marks that some set while others look at them, on the real store.
+"""Attributes that some clients set while others read them, on the real store.
 
-The store (0.13.0) loads an attribute that it has not in memory by an update of its own, and refuses
-one of two that have it do so at once, be the other but a look.
+The store (0.13.0) loads an attribute that is not in memory by an update of its own. If two clients
+cause this at once, it refuses one of them, even if the other only reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AT_ONCE = 6
 
 
 def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What calls give that are made at the same moment."""
+    """Make calls at the same moment, and return their results."""
     ready = Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
@@ -37,7 +37,7 @@ def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def test_all_who_look_at_once_see_the_same(store: PravegaStore, segment: str) -> None:
-    """A mark that nobody has asked for before is not set, whoever asks."""
+    """All clients that read an unset attribute at once see that it is not set."""
     for _ in range(ROUNDS):
         asked = [(segment, uuid4()) for _ in range(4)]
         seen = together([partial(store.attributes, asked)] * AT_ONCE)
@@ -45,7 +45,7 @@ def test_all_who_look_at_once_see_the_same(store: PravegaStore, segment: str) ->
 
 
 def test_a_mark_is_set_while_others_look(store: PravegaStore, segment: str) -> None:
-    """One of those who set it succeeds; those who look see it or do not see it yet."""
+    """One of two setters succeeds. Readers see its value, or none yet."""
     for _ in range(ROUNDS):
         mark = uuid4()
         looks = [partial(store.attributes, [(segment, mark)])] * (AT_ONCE - 2)
@@ -62,7 +62,7 @@ def test_a_mark_is_set_while_others_look(store: PravegaStore, segment: str) -> N
 def test_a_merge_is_not_refused_for_a_look_at_its_condition(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
-    """Each of many is merged once."""
+    """Each of many segments is merged once, beside reads of its condition."""
     for number in range(ROUNDS):
         part, mark = store.staging_name(stream, 0, uuid4().hex), uuid4()
         assert store.create(part)

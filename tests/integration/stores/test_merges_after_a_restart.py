@@ -1,4 +1,4 @@
-"""What a store says of merged segments once it was killed and started again."""
+"""Merged segments after a kill and a restart of the store."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SIZES = (5, 5_000, 200_000)
 def test_a_segment_merged_before_the_store_was_started_again_is_gone(
     cluster: Cluster, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """The store hangs up when an attribute of one is to be set; to us there is no such segment.
+    """A merged segment is missing for us, though the store hangs up when an attribute is set.
 
-    It does so for one or two of those that were merged shortly before, so there are many.
+    The store does so for one or two of the segments merged shortly before. So the test merges many.
     """
     foreign_for(cluster.controller_uri).create("merged", "target", segments=1)
     stream = StreamName(scope="merged", stream="target")

@@ -1,4 +1,4 @@
-"""What a segment store does when it merges segments, conditions and repetitions included."""
+"""Merges of segments in a segment store, with conditions and repetitions."""
 
 import os
 from contextlib import suppress
@@ -58,7 +58,7 @@ def test_a_repeated_merge_changes_nothing(store: PravegaStore, segment: str, sta
 def test_a_merged_segment_is_safe_from_being_deleted(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Deleting the source of a merge does nothing: the store would lose what was merged."""
+    """Our deletion of a merged source does nothing, since the store would lose the merged bytes."""
     target = store.staging_name(stream, 0, uuid4().hex)
     store.create(target)
     data = b""

@@ -1,7 +1,7 @@
 """A writer's last event number is an attribute of the segment, for appends and merges alike.
 
-A copy that follows a live source relies on it: one number says how far a target segment is, and who
-sets it fences all others off (`AppendProcessor.storeAppend` of Pravega 0.13.0).
+A copy that follows a live source relies on this. One number is the position of a target segment,
+and a client that sets it fences off all others (`AppendProcessor.storeAppend` of Pravega 0.13.0).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def staged(store: PravegaStore, stream: StreamName, data: bytes) -> str:
 def test_an_appender_goes_on_where_a_merge_has_set_its_number(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
-    """The position that is published with the bytes is the one that appends follow."""
+    """An appender continues after the number that a merge has set."""
     writer = uuid4()
     store.merge(
         segment,
@@ -53,7 +53,7 @@ def test_an_appender_goes_on_where_a_merge_has_set_its_number(
 def test_who_sets_the_number_fences_an_open_appender_off(
     store: PravegaStore, stream: StreamName, segment: str, by: str
 ) -> None:
-    """Its next block is refused and not stored, however the number was set."""
+    """A client that sets the number, in any way, fences off an open appender."""
     writer = uuid4()
     with store.appender(segment, writer=writer, window=MIB) as appender:
         appender.append(b"mine ", event_number=1100)
@@ -100,7 +100,7 @@ def test_an_appender_fences_a_merge_off(
 def test_a_number_of_zero_is_told_to_who_sets_an_append_up(
     store: PravegaStore, segment: str
 ) -> None:
-    """Of a segment without bytes too, so that it differs from one to which nobody has come."""
+    """A number of zero differs from no number, even for a segment without bytes."""
     writer = uuid4()
     with store.appender(segment, writer=writer, window=MIB) as appender:
         assert appender.last is None

@@ -32,7 +32,7 @@ RESOURCE: Object = changed(STORE, "metadata", {"name": "local", "namespace": "te
 
 
 class OneStore:
-    """Gives the same store whatever a StreamStore names."""
+    """A stand-in for connections: every StreamStore leads to the same store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What the controller answers of scopes, and of what is in them."""
+"""The controller's answers about scopes and their contents."""
 
 from uuid import uuid4
 
@@ -73,7 +73,7 @@ def test_a_configuration_is_had_without_the_segments(store: PravegaStore, scope:
 
 
 def test_internal_streams_are_listed_on_request(store: PravegaStore) -> None:
-    """They can have tags, which no index has; what comes and goes with a stream is left out.
+    """Internal streams are listed on request, except those that come and go with a stream.
 
     The store keeps the watermarks of each stream in another one.
     """

@@ -1,4 +1,4 @@
-"""What a segment store says of segments and attributes, with every error reply."""
+"""A segment store's answers about segments and attributes, with every error reply."""
 
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ from support.store.blocks import MIB, content, write
 
 @pytest.fixture
 def missing(store: PravegaStore, stream: StreamName) -> str:
-    """Gives a name of a segment that does not exist, though its stream does."""
+    """Return a name of a segment that does not exist, though its stream does."""
     return store.staging_name(stream, 0, uuid4().hex)
 
 
@@ -143,7 +143,7 @@ def test_attributes_of_many_segments_come_in_the_order_asked(
 def test_a_segment_counts_blocks_as_events_and_knows_its_creation_time(
     store: PravegaStore, segment: str
 ) -> None:
-    """Each block counts as one event; a segment nobody wrote to has no count at all."""
+    """Each block counts as one event. A segment without writes has no count at all."""
     asked = [(segment, store.event_count), (segment, store.creation_time)]
     count, created = store.attributes(asked)
     assert count is None

@@ -39,7 +39,7 @@ def tails(store: PravegaStore) -> Iterator[SegmentTails]:
 def test_what_foreign_writers_append_comes_in_order(
     store: PravegaStore, stream: StreamName, foreign: ForeignClient, tails: SegmentTails
 ) -> None:
-    """Byte for byte, from before they begin until the stream is sealed."""
+    """Foreign writers' bytes arrive in order, from before their first to the seal."""
     names = [store.segment_name(stream, number) for number in range(2)]
     heard = Heard(tails, dict.fromkeys(names, 0))
     stop = foreign.start_writer(stream.scope, stream.stream, rate=5_000, keys=50)
@@ -59,7 +59,7 @@ def test_what_foreign_writers_append_comes_in_order(
 def test_a_segment_that_is_behind_is_read_up_to_its_tail(
     store: PravegaStore, staging: str, tails: SegmentTails
 ) -> None:
-    """In blocks as large as the store gives, and then as bytes come."""
+    """A segment that is behind is read in the store's largest blocks, and then as bytes come."""
     data = os.urandom(9 * MIB + 13)
     write(store, staging, data)
     heard = Heard(tails, {staging: 7})
@@ -72,7 +72,7 @@ def test_a_segment_that_is_behind_is_read_up_to_its_tail(
 def test_a_segment_that_is_sealed_ends_behind_its_last_byte(
     store: PravegaStore, staging: str, tails: SegmentTails
 ) -> None:
-    """Sealed before it is watched, before it is read to its end, and while a read waits there."""
+    """A segment ends after its last byte, whenever it is sealed."""
     write(store, staging, b"abc")
     heard = Heard(tails, {staging: 0})
     heard.until(lambda: heard.bytes == 3)
@@ -89,7 +89,7 @@ def test_a_segment_that_is_sealed_ends_behind_its_last_byte(
 def test_segments_that_are_scaled_end(
     store: PravegaStore, name: StreamName, tails: SegmentTails
 ) -> None:
-    """The others of the stream, and those that take their place, go on."""
+    """Scaled segments end. The stream's other segments and the successors go on."""
     store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=2)))
     before = [store.segment_name(name, number) for number in range(2)]
     write(store, before[0], b"abc")
@@ -114,9 +114,9 @@ def test_segments_that_are_scaled_end(
 def test_what_is_merged_into_a_segment_comes_too(
     store: PravegaStore, segment: str, staging: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it does when a transaction is committed. What is merged ends, or is gone.
+    """Merged bytes arrive, as for a committed transaction. The merged segment ends or is gone.
 
-    The store may hang up on a read of what is merged, and so on all others. They go on.
+    The store may hang up on a read of the merged segment, and so on all reads. The others go on.
     """
     monkeypatch.setattr(tail_links, "_CALM", 0.0)
     write(store, segment, b"old")
@@ -138,7 +138,7 @@ def test_what_is_merged_into_a_segment_comes_too(
 def test_bytes_that_were_truncated_are_an_error_with_the_first_offset_left(
     store: PravegaStore, stream: StreamName, segment: str, tails: SegmentTails
 ) -> None:
-    """Truncated before the segment is watched, and in front of a reader that is behind."""
+    """A truncation before or during the watch is an error with the first remaining offset."""
     write(store, segment, bytes(3 * MIB))
     store.truncate_stream(stream, {0: 4, 1: 0})
     tails.watch(segment, 0)
@@ -163,7 +163,7 @@ def test_bytes_that_were_truncated_are_an_error_with_the_first_offset_left(
 def test_a_reader_at_the_tail_does_not_mind_truncation(
     store: PravegaStore, stream: StreamName, segment: str, tails: SegmentTails
 ) -> None:
-    """Up to where it is; what comes then is as it was."""
+    """A truncation up to the reader's position at the tail does not affect it."""
     write(store, segment, b"abc")
     heard = Heard(tails, {segment: 0})
     heard.until(lambda: heard.bytes == 3)
@@ -177,7 +177,7 @@ def test_a_reader_at_the_tail_does_not_mind_truncation(
 def test_a_segment_that_is_deleted_does_not_stop_others(
     store: PravegaStore, stream: StreamName, staging: str, tails: SegmentTails
 ) -> None:
-    """Its own end is an error; a read waits for it meanwhile."""
+    """A deleted segment ends with an error, and the others go on."""
     other = store.segment_name(stream, 1)
     heard = Heard(tails, {staging: 0, other: 0})
     write(store, staging, b"abc")
@@ -198,7 +198,7 @@ def test_a_segment_that_is_deleted_does_not_stop_others(
 def test_an_offset_behind_the_end_stops_nobody_else(
     store: PravegaStore, segment: str, staging: str, tails: SegmentTails
 ) -> None:
-    """A read of it would have the store hang up on all."""
+    """An offset after the end stops only its segment, though the store would hang up on all."""
     tails.watch(segment, 0)
     tails.watch(staging, 5)
     missing = staging[:-32] + uuid4().hex
@@ -233,7 +233,7 @@ def test_a_segment_to_which_nothing_comes_costs_nothing_and_stays(
 def test_many_segments_are_followed_over_one_connection(
     store: PravegaStore, stream: StreamName, tails: SegmentTails
 ) -> None:
-    """Each gets what was written to it, in whatever order that is."""
+    """Many segments share one connection, and each gets its own bytes."""
     names = [store.staging_name(stream, number % 2, uuid4().hex) for number in range(MANY)]
     for name in names:
         assert store.create(name)

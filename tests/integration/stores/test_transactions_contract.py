@@ -1,4 +1,4 @@
-"""What a store does with transactions, when the stream is scaled under them too."""
+"""Transactions in a store, also during scale events of the stream."""
 
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ LEASE = 60.0
 
 
 def tail(store: PravegaStore, name: StreamName) -> tuple[Segment, ...]:
-    """The segments that take events."""
+    """Return the segments that take events."""
     found = store.describe(name)
     assert found is not None
     return found.tail
@@ -44,7 +44,7 @@ def loosen(store: PravegaStore, name: StreamName) -> None:
 
 
 def put(store: PravegaStore, name: StreamName, opened: Transaction, place: int, data: bytes) -> str:
-    """Stage an event and merge it into a transaction's segment; gives that segment's name."""
+    """Stage an event, merge it into a transaction's segment, and return that segment's name."""
     segment = opened.segments[place].id
     into = store.staging_name(name, segment, opened.key)
     staged = store.staging_name(name, segment, uuid4().hex)
@@ -55,7 +55,7 @@ def put(store: PravegaStore, name: StreamName, opened: Transaction, place: int, 
 
 
 def readable(store: PravegaStore, name: StreamName) -> list[list[bytes]]:
-    """The bytes of each segment, as the stream's epochs made them."""
+    """Return the bytes of each segment, as the stream's epochs made them."""
     made = []
     for generation in store.generations(name):
         names = [store.segment_name(name, segment.id) for segment in generation]
@@ -104,7 +104,7 @@ def test_nothing_of_a_transaction_is_there_before_its_commit(
 def test_a_commit_after_a_scale_puts_its_bytes_into_segments_of_their_own(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """They have the numbers and keys of those it was opened beside, and others follow on them."""
+    """A commit after a scale event makes segments with the numbers and keys of the old ones."""
     loosen(store, stream)
     reshape(store, stream, WHOLE)
     opened = store.open_transaction(stream, lease=LEASE)
@@ -126,7 +126,7 @@ def test_a_commit_after_a_scale_puts_its_bytes_into_segments_of_their_own(
 def test_what_is_staged_before_the_scale_is_merged_after_it(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Ids are known before the segments are; of an id, the number alone must be right."""
+    """Bytes staged before a scale event are merged after it. Only the number must be right."""
     loosen(store, stream)
     ((foreseen,),) = store.following([segment.id for segment in tail(store, stream)], [WHOLE])
     staged = store.staging_name(stream, foreseen, uuid4().hex)
@@ -148,7 +148,7 @@ def test_what_is_staged_before_the_scale_is_merged_after_it(
 def test_transactions_of_two_epochs_are_committed_in_the_order_that_was_decided(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """The decisions may come at once; what the older epoch holds stands before the other's."""
+    """Commits of two epochs keep the order of the epochs, even if decided at once."""
     loosen(store, stream)
     reshape(store, stream, WHOLE)
     first = store.open_transaction(stream, lease=LEASE)
@@ -166,7 +166,7 @@ def test_transactions_of_two_epochs_are_committed_in_the_order_that_was_decided(
 def test_two_transactions_of_an_epoch_are_committed_in_the_order_that_was_decided(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """The order in which they were opened does not matter within one epoch."""
+    """Within an epoch, the order of the decisions counts, not that of the openings."""
     late, early = (store.open_transaction(stream, lease=LEASE) for _ in range(2))
     put(store, stream, late, 0, b"2")
     put(store, stream, early, 0, b"1")
@@ -210,7 +210,7 @@ def test_an_aborted_transaction_takes_nothing_and_leaves_nothing(
 
 
 def test_a_transaction_that_never_was_is_unknown(store: PravegaStore, stream: StreamName) -> None:
-    """As is one that ended long ago: nobody can tell them apart."""
+    """A transaction that never was is unknown, as is one that ended long ago."""
     never = f"{0:016x}{987654321:016x}"
     assert store.transaction(stream, never) is TransactionState.UNKNOWN
     assert not store.commit_transaction(stream, never)
@@ -235,7 +235,7 @@ def test_a_stream_that_is_not_there_has_no_transactions(
 
 
 def test_a_commit_counts_no_events(store: PravegaStore, stream: StreamName) -> None:
-    """What the transaction's segments counted is lost, so the stream's counts are too low."""
+    """A commit loses the transaction's event counts, so the stream's counts are too low."""
     write(store, store.segment_name(stream, 0), b"event")
     opened = store.open_transaction(stream, lease=LEASE)
     into = store.staging_name(stream, 0, opened.key)

@@ -83,7 +83,7 @@ def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> N
 
 
 def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: Stream) -> None:
-    """A person finds the one bad event among many by its pointer."""
+    """A malformed event is named by its pointer, dropped or kept."""
     clicks.write(5)
     clicks.write_raw(b'{"k": "key-0", "n": "many"}')
     clicks.write(5)
@@ -127,7 +127,7 @@ def test_an_archive_and_then_the_stream_is_the_stream(
 ) -> None:
     """The same rows by SHA-256, over scale events on both sides of the seam and across it.
 
-    The stream has lost what only the archive has.
+    The stream has lost the events that only the archive has.
     """
     clicks.write(10)
     clicks.split()

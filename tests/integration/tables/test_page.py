@@ -1,4 +1,4 @@
-"""The examples of docs/notebooks.md do what the page says, on a real store and in a real Spark."""
+"""The examples of docs/notebooks.md, run on a real store and in a real Spark."""
 
 from __future__ import annotations
 

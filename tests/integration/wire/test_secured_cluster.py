@@ -1,7 +1,7 @@
 """Copies in a Pravega of four processes with TLS and logins, whose tokens live for 20 s.
 
-Pravega's controller reads its accounts when it starts, and never again. So a password is changed in
-one of two ways: the controller is started anew with it, or there is a second account for a while.
+Pravega's controller reads its accounts only at its start. So a password changes in one of two ways:
+a restart of the controller, or a second account for a while.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LATE: Final = 5.0
 
 @pytest.fixture(scope="module")
 def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives the store."""
+    """Yield the store."""
     made = Cluster(users=[ADMIN, OLD, OTHER], tls=True, token_seconds=TOKEN_SECONDS)
     with announce("a Pravega cluster with TLS and logins"):
         made.start()
@@ -54,7 +54,7 @@ def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[
 
 @pytest.fixture(scope="module")
 def witness(server: Cluster) -> Iterator[ForeignClient]:
-    """Gives the store's own client, with an account of its own."""
+    """Yield the store's own client, with an account of its own."""
     with ForeignClient(server.controller_uri, user=ADMIN, bundle=server.bundle) as client:
         client.create("secured", "source", segments=3)
         client.write("secured", "source", events=EVENTS, size=SIZE, keys=50)
@@ -64,7 +64,7 @@ def witness(server: Cluster) -> Iterator[ForeignClient]:
 def assert_same(
     server: Cluster, witness: ForeignClient, copy: SecuredCopy | SecuredFollowing
 ) -> int:
-    """Both streams have the same bytes, and the same events in order. Return their number."""
+    """Check that both streams have the same bytes and ordered events. Return their number."""
     assert_alike(
         segments_of(server, witness, copy.source), segments_of(server, witness, copy.target)
     )
@@ -77,7 +77,7 @@ def assert_same(
 def test_a_copy_outlives_nine_tokens_of_the_store(
     server: Cluster, witness: ForeignClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes three minutes, and asks for another token each time before one has expired."""
+    """A copy of three minutes renews its token each time before the old one expires."""
     witness.create_scope("tokens")
     copy = SecuredCopy(tmp_path, server.controller_uri, ("secured", "source"), ("tokens", "target"))
     mount(copy, OLD, server.bundle.read_text())
@@ -105,7 +105,7 @@ def test_a_copy_outlives_nine_tokens_of_the_store(
 def test_a_password_changes_while_a_driver_and_a_follower_run(
     server: Cluster, witness: ForeignClient, tmp_path: Path, account: str
 ) -> None:
-    """Both processes go on and end well; none of the passwords is in what they say."""
+    """Both processes go on and succeed. Their output contains no password."""
     server.admit([ADMIN, OLD, OTHER])
     server.restart("controller")
     scope = f"rotated-{account.replace(' ', '-')}"
@@ -130,7 +130,7 @@ def test_a_password_changes_while_a_driver_and_a_follower_run(
         if account == "the same":
             server.admit([ADMIN, NEW])
             server.restart("controller")
-            threading.Event().wait(LATE)  # a kubelet is late
+            threading.Event().wait(LATE)  # as late as a kubelet
             for one in files:
                 mount(one, new, server.bundle.read_text())
         else:

@@ -33,7 +33,7 @@ STREAM = "source"
 
 @pytest.fixture(scope="module")
 def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives a server that speaks TLS only, and knows its users only."""
+    """Yield a server that speaks TLS only, and knows its users only."""
     made = Standalone(users=[ADMIN, READER], tls=True, heap="2g")
     with announce("Pravega standalone with TLS and authentication"):
         made.start()
@@ -43,7 +43,7 @@ def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[
 
 @pytest.fixture(scope="module")
 def witness(server: Standalone) -> Iterator[ForeignClient]:
-    """Gives the store's own client, which trusts the server's authority."""
+    """Yield the store's own client, which trusts the server's authority."""
     with ForeignClient(server.controller_uri, user=ADMIN, bundle=server.bundle) as client:
         client.create("tls", STREAM, segments=3)
         client.write("tls", STREAM, events=EVENTS, size=SIZE, keys=50)
@@ -54,7 +54,7 @@ def witness(server: Standalone) -> Iterator[ForeignClient]:
 def copy(
     tmp_path: Path, server: Standalone, witness: ForeignClient, request: pytest.FixtureRequest
 ) -> SecuredCopy:
-    """Gives a copy of the source into a scope of its own, with all that it needs."""
+    """Return a copy of the source into a scope of its own, with login and certificates."""
     scope = f"{request.node.name.partition('[')[0].replace('_', '-')[-60:]}-{time.time_ns()}"
     witness.create_scope(scope)
     made = SecuredCopy(tmp_path, server.controller_uri, ("tls", STREAM), (scope, "target"))
@@ -64,7 +64,7 @@ def copy(
 
 
 def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy) -> None:
-    """The target has the source's bytes, and its events in order."""
+    """Check that the target has the source's bytes, and its events in order."""
     expected = segments_of(server, witness, copy.source)
     assert sum(report["events"] for report in expected) == EVENTS
     assert_alike(expected, segments_of(server, witness, copy.target))
@@ -85,7 +85,7 @@ def assert_copied(server: Standalone, witness: ForeignClient, copy: SecuredCopy)
 def test_a_copy_over_tls_has_the_bytes_of_its_source(
     server: Standalone, witness: ForeignClient, copy: SecuredCopy, by: str
 ) -> None:
-    """In threads, in forked processes of Spark, and trusted by the system's certificates."""
+    """Copies over TLS are exact: in threads, in Spark, and with the system's certificates."""
     if by == "spark":
         copy.environment["SLUICE_SPARK_BYTES"] = "1"
     if by == "system":
@@ -102,7 +102,7 @@ def test_a_copy_over_tls_has_the_bytes_of_its_source(
 def test_a_live_source_is_followed_over_tls(
     tmp_path: Path, server: Standalone, witness: ForeignClient
 ) -> None:
-    """What is written meanwhile comes, and a cutover ends both."""
+    """A live source is followed over TLS up to its cutover."""
     witness.create("followed", "source", segments=2)
     witness.write("followed", "source", events=1000, keys=8)
     copy = SecuredFollowing(
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_and_nothing_is_made(
     copy: SecuredCopy,
     what: str,
 ) -> None:
-    """With the field that has to change, and never with the password."""
+    """A wrong TLS setting is refused by its field, without the password. Nothing is made."""
     code, reason, field = WRONG[what]
     bundle = copy.folder / "credentials" / "_trust" / "ca.crt"
     if what == "authority":

@@ -1,4 +1,4 @@
-"""Certificates of a store that change while it is copied, and while it is followed."""
+"""Certificates of a store that change during a copy and during following."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def place(
     announce: Callable[[str], AbstractContextManager[None]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Place]:
-    """Gives such a store."""
+    """Yield a store behind servers with TLS."""
     folder = tmp_path_factory.mktemp("authorities")
     authority = Authority(folder, "a")
     context = server_of(authority)
@@ -94,7 +94,7 @@ def place(
 
 
 def assert_same(place: Place, copy: Copy, events: int) -> None:
-    """The target has the source's events, each once, in the order of each key."""
+    """Check that the target has the source's events, each once, in the order of each key."""
     source, target = place.witness.read(*copy.source), place.witness.read(*copy.target)
     assert target.clean, target
     assert (target.events, target.digest) == (events, source.digest)
@@ -103,7 +103,7 @@ def assert_same(place: Place, copy: Copy, events: int) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("by", ["threads", "spark"])
 def test_a_copy_goes_on_with_the_new_certificates(place: Place, tmp_path: Path, by: str) -> None:
-    """No attempt fails, though its file changes some seconds after the servers."""
+    """A copy goes on with new certificates, though its file changes seconds after the servers."""
     scope = f"copied-by-{by}"
     place.witness.create(scope, "source", segments=2)
     place.witness.write(scope, "source", events=20_000, size=1000, keys=20)
@@ -125,7 +125,7 @@ def test_a_copy_goes_on_with_the_new_certificates(place: Place, tmp_path: Path, 
 
 @pytest.mark.exhaustive
 def test_a_follower_goes_on_with_the_new_certificates(place: Place, tmp_path: Path) -> None:
-    """The same process follows, and each event comes once."""
+    """The same follower goes on with new certificates, and each event comes once."""
     place.witness.create("followed", "source", segments=2)
     place.witness.write("followed", "source", events=1000, keys=8)
     copy = SecuredFollowing(tmp_path, place.uri, ("followed", "source"), ("followed", "target"))

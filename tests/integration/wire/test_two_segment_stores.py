@@ -1,6 +1,6 @@
-"""A store whose containers two segment stores share; one of them dies, and the other takes its own.
+"""Two segment stores that share a store's containers. When one dies, the other takes them over.
 
-The witness asks the first segment store, so this one owns all segments whenever it is asked.
+The witness asks the first segment store, so that one must own all segments at the time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RATE: Final = 2_000
 
 @pytest.fixture(scope="module")
 def pair(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives a store whose containers two segment stores share: leave both running."""
+    """Yield a store whose containers two segment stores share: leave both running."""
     with announce("a Pravega with two segment stores"):
         servers = Cluster(pair=True)
         servers.start()
@@ -52,7 +52,7 @@ def test_a_scope_is_copied_though_one_of_the_segment_stores_dies(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """One run goes on with the other one, which has all containers before the first is back."""
+    """One run survives the death of a segment store: the other one takes all containers."""
     foreign = foreign_for(pair.controller_uri)
     source, target = "shop", "copy"
     fill(foreign, source)
@@ -91,7 +91,7 @@ def test_segments_that_move_to_another_segment_store_are_followed_there(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """They move when a segment store dies, and when it comes back."""
+    """Followed segments move when a segment store dies and when it returns."""
     place = Place(pair, foreign_for(pair.controller_uri), tmp_path, say)
     streams = (("moving", "source"), ("moving", "target"))
     with Exactly(place, streams, rate=RATE, seed=37) as run:
@@ -101,7 +101,7 @@ def test_segments_that_move_to_another_segment_store_are_followed_there(
         pair.restart("segmentstore")
         run.scale()
         run.wait_moving()
-        pair.kill("segmentstore2")  # and the first one, which the witness asks, gets all of them
+        pair.kill("segmentstore2")  # the first one, which the witness asks, gets all of them
         run.wait_moving()
         run.scale()
         run.wait_moving()

@@ -1,7 +1,7 @@
-"""Every link of a driver and of a follower to two stores, with everything that a network does.
+"""Faults of every link between a driver or a follower and two stores.
 
-Many processes share the proxies, and each has a fault of its own, so a whole table takes little
-longer than its longest fault. Nobody asserts how long anything stood still: the table says it.
+Many processes share the proxies, and each has a fault of its own. So a whole table takes little
+longer than its longest fault. The table has the times of standstill, but no test asserts them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Place:
         return f"tcp://127.0.0.1:{self.wires['controller'].port}"
 
     def server(self, name: str) -> tuple[str, int]:
-        """The segment store of `near` or `far`, without proxies."""
+        """Return the segment store of `near` or `far`, without proxies."""
         return (self.near if name == "near" else self.far).segment_store
 
 
@@ -158,7 +158,7 @@ class Cell(Filed):
 
     @property
     def is_midway(self) -> bool:
-        """Whether the process is at work, so that it can be disturbed; also if it has ended."""
+        """Tell whether the process is at work, and so can be disturbed, or has ended."""
         begun = LIVE in self.process.said if self.follows else self.meter.payload > EVENTS * 250
         return begun or not self.process.runs
 
@@ -168,7 +168,7 @@ class Cell(Filed):
         self.fault.happen(self.place.wires[self.link], self.client)
 
     def assert_exact(self) -> None:
-        """The process has ended well, after few retries, and both streams have the same bytes."""
+        """Check that the process succeeded after few retries, and that the streams are equal."""
         ended = self.process.ended()
         assert ended.code == 0, f"{self.name}: {ended.err}"
         assert self.retries <= MOST_RETRIES, ended.err
@@ -182,7 +182,7 @@ class Cell(Filed):
 
     @property
     def retries(self) -> int:
-        """How often a step was tried again."""
+        """The number of retried steps."""
         return self.process.said.count("trying again in")
 
     @property
@@ -197,7 +197,7 @@ def place(
     foreign: ForeignClient,
     announce: Callable[[str], AbstractContextManager[None]],
 ) -> Iterator[Place]:
-    """Gives both stores."""
+    """Yield both stores."""
     with FaultyWire() as controller, FaultyWire() as segments:
         far = Standalone(heap="2g", published_port=segments.port)
         controller.upstream, segments.upstream = far.controller, far.segment_store
@@ -213,7 +213,7 @@ def place(
 
 @pytest.fixture(scope="module")
 def table() -> WireTable:
-    """Gives the table of all tests here."""
+    """Return the table of all tests here."""
     return WireTable("drivers", "longest hole, retries / connections")
 
 
@@ -250,7 +250,7 @@ def run(cells: list[Cell], table: WireTable) -> None:
 
 
 def _disturb(waiting: list[Cell]) -> None:
-    """Have each fault happen as soon as its process is at work."""
+    """Begin each fault as soon as its process is at work."""
 
     def ready() -> list[Cell]:
         return [one for one in waiting if one.is_midway]
@@ -262,7 +262,7 @@ def _disturb(waiting: list[Cell]) -> None:
 
 
 def _until_undisturbed(cell: Cell) -> None:
-    """Wait until a follower gets events again, after its fault is over."""
+    """Wait until a follower gets events again after its fault."""
     over = max(cell.client.stalled, cell.client.dark)
     until(f"the fault of {cell.name} is over", lambda: time.monotonic() > over)
     before = cell.meter.payload
@@ -274,7 +274,7 @@ def _until_undisturbed(cell: Cell) -> None:
 def test_a_copy_is_exact_whatever_its_links_do(
     place: Place, table: WireTable, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
-    """Short faults, each on one of the links to the target's store, for drivers and followers."""
+    """Copies are exact under short faults of any link to the target's store."""
     quick = {"SLUICE_STORE_TIMEOUT": "4"}
     cells = [
         Cell(tmp_path, place, "short", "near", link, fault, follows, quick)
@@ -289,7 +289,7 @@ def test_a_copy_is_exact_whatever_its_links_do(
 def test_every_link_bears_every_fault(
     place: Place, table: WireTable, tmp_path: Path, say: Callable[[str], None], source: str
 ) -> None:
-    """With the deadlines of every day; the table has the longest holes."""
+    """Every link survives every fault, with the usual deadlines."""
     cells = [
         Cell(tmp_path, place, f"from-{source}", source, link, fault, follows, {})
         for fault, link, follows in product(FAULTS, LINKS, (False, True))

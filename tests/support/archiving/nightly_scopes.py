@@ -27,7 +27,7 @@ COPIED = StreamState.COPIED.value
 
 
 def nightly(series: str, name: str, *streams: str) -> ScopeRequest:
-    """Return the request of a resource that archives streams, or all, again and again."""
+    """Return the request of a resource that archives these streams, or all, again and again."""
     return TO.model_copy(
         update={
             "series": series,
@@ -100,7 +100,7 @@ def record(env: Env, number: int) -> ScopeRun:
 
 
 def restored(env: Env, **wanted: int) -> dict[str, list[bytes]]:
-    """Restore a run into an empty scope, and return what its streams hold."""
+    """Restore a run into an empty scope, and return the content of its streams."""
     for name in [one for one in env.world.streams if one.scope == "out"]:
         drop(env.world, name)
     env.world.scopes.add("out")

@@ -1,4 +1,4 @@
-"""Servers that an administrator allows and refuses, for the operator and the API server."""
+"""Servers that an administrator allows or refuses, for the operator and the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StreamStores that name nothing sound, and the field that says so."""
+"""StreamStores with an unusable spec, and the field or the reason that names the fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 LONG: Final = "x" * 300
 HOSTILE: Final = "\u202e\x1b[31m{{7*7}}$(id)`id`<script>\n"
-"""A text that terminals, shells, templates and pages would not take as a text."""
+"""A text that terminals, shells, templates and pages could mistake for code."""
 
 URI: Final = "spec.pravega.controllerURI"
 TLS: Final = "spec.pravega.tls"
@@ -18,14 +18,14 @@ LOGIN: Final = "spec.pravega.auth.basic.secretRef.name"
 
 @dataclass(frozen=True)
 class BadStore:
-    """A spec.
+    """The spec of an unusable StreamStore.
 
     Attributes:
-        spec: the spec. Some words stand for addresses: `PLAIN` for one without TLS, `SECURED` for
-            one with it, and `PRETENDED` for one that says so and speaks none.
-        says: what its refusal or its condition says: the field that is wrong, or the reason.
-        refused: whether the API server refuses it.
-        name: its name; None for a good one.
+        spec: the spec. Some words stand for addresses: `PLAIN` for a server without TLS, `SECURED`
+            for one with TLS, and `PRETENDED` for a `tls://` address of a server without TLS.
+        says: text of the refusal or the condition: the wrong field, or the reason.
+        refused: whether the API server refuses the spec.
+        name: the resource's name; None for a valid one.
     """
 
     spec: Object

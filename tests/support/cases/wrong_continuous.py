@@ -9,7 +9,7 @@ from support.cases.resources import COPY, REMOVED, changed
 CONTINUOUS: Final = changed(COPY, "spec.mode", "Continuous")
 
 Row = tuple[dict[str, object], str, str]
-"""Fields by their paths, the path of the field that is wrong, and what has to be said."""
+"""Fields by their paths, the path of the wrong field, and the expected text of the error."""
 
 _SOURCE: Final = COPY["spec"]["source"]
 _ARCHIVE: Final = {"archive": {"storeRef": {"name": "archives"}, "path": "in/orders"}}
@@ -30,7 +30,7 @@ GOOD: Final[list[dict[str, object]]] = [
     {"spec.hooks": {"after": {"cronJobRef": {"name": "tell"}}}},
     {"spec.source.ranges": []},
 ]
-"""What is changed of a copy that follows its source."""
+"""Valid fields of a copy that follows its source, by their paths."""
 
 WRONG: Final[list[Row]] = [
     ({"spec.mode": "Forever"}, "spec.mode", ""),
@@ -81,7 +81,7 @@ WRONG: Final[list[Row]] = [
         )
     ),
 ]
-"""What is changed of a copy that follows its source, and how that is refused."""
+"""Invalid fields of a copy that follows its source, with the wrong field and the error."""
 
 
 def continuous(changes: dict[str, object]) -> dict[str, Any]:

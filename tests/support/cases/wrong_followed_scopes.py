@@ -24,7 +24,7 @@ GOOD: Final[list[dict[str, object]]] = [
     {"spec.rename": [{"fromPrefix": "", "toPrefix": "new-"}], "spec.target.scope": "in"},
     {"spec.hooks": {"after": {"cronJobRef": {"name": "tell"}}}},
 ]
-"""What is changed of a copy that follows the streams of a scope."""
+"""Valid fields of a copy that follows a scope, by their paths."""
 
 WRONG: Final[list[Row]] = [
     ("spec.mode", {"spec.mode": "Forever"}, ""),
@@ -79,7 +79,7 @@ WRONG: Final[list[Row]] = [
         )
     ),
 ]
-"""The path of the field that is wrong, what is changed, and what has to be said."""
+"""The path of the wrong field, the fields by their paths, and the expected error."""
 
 
 def followed(changes: dict[str, object]) -> dict[str, Any]:

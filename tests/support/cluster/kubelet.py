@@ -1,7 +1,7 @@
-"""A node's part in a copy: a driver's pod, run as a process of this machine.
+"""A stand-in for a kubelet: it runs a driver's pod as a process of this machine.
 
-The operator's Job has made the pod at a real API server. No node takes it, because its profile
-selects none. This module does a kubelet's work: files from ConfigMaps and Secrets, claims, the
+The operator's Job has made the pod at a real API server. No node runs the pod, because its profile
+selects none. This module does the work of a kubelet: files from ConfigMaps and Secrets, claims, the
 container's command line and environment, and the pod's status.
 """
 
@@ -32,7 +32,7 @@ _NAMES = {"POD_NAME": "name", "POD_NAMESPACE": "namespace", "POD_UID": "uid"}
 """Variables that have a field of the pod's metadata."""
 
 PROFILES = {"default": {"nodeSelector": {"sluice.dev/taken-by": "nobody"}, "catchUpFrom": "4Mi"}}
-"""Profiles of an operator whose pods are run by this module."""
+"""Profiles of an operator whose pods this module runs."""
 
 
 class DriverPod:
@@ -45,8 +45,8 @@ class DriverPod:
         volumes: directory of the claims, each under its name.
 
     Attributes:
-        process: its process.
-        log: the file of all that it writes.
+        process: the driver's process.
+        log: the file with the driver's output.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class DriverPod:
         return self._tenant.get("configmap", name)
 
     def _environment(self, pod: Object) -> dict[str, str]:
-        """Return the container's variables, also the names of its pod, and what names them."""
+        """Return the container's variables. The pod's names come first: values refer to them."""
         found = {name: str(pod["metadata"].get(key, "")) for name, key in _NAMES.items()}
         for one in self._container["env"]:
             if "value" in one:
@@ -136,7 +136,8 @@ class DriverPod:
             path = Path(self._here(places[volume["name"]], folder))
             if "configMap" in volume:
                 name = volume["configMap"]["name"]
-                # A kubelet waits, too: beside a login, the Job is made first.
+                # A kubelet waits, too. For a driver beside a login, the operator makes the Job
+                # first.
                 found = self._tenant.until(f"{name} is there", partial(self._config_map, name))
                 assert found is not None
                 files = {name: text.encode() for name, text in found["data"].items()}
@@ -159,7 +160,7 @@ class DriverPod:
 
     @staticmethod
     def _here(word: str, folder: Path) -> str:
-        """Return a word of the container's, with its directories on this machine."""
+        """Return a word of the container's spec, with directories of this machine."""
         for place in _FOLDERS:
             word = word.replace(place, f"{folder}{place}")
         return word

@@ -1,4 +1,4 @@
-"""A node on this machine: it runs every driver's pod of a namespace, until the test is over."""
+"""A node on this machine, which runs every driver's pod of a namespace during a test."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOOK_SECONDS = 0.2
 
 
 class Node:
-    """Runs the pods of a namespace that wait for a node, and reports their ends.
+    """A node that runs the waiting pods of a namespace, and reports their ends.
 
     Args:
         tenant: the namespace.
-        folder: for files of pods.
+        folder: directory for the files of pods.
     """
 
     def __init__(self, tenant: Tenant, folder: Path) -> None:
@@ -40,7 +40,7 @@ class Node:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Kill what runs still. An error of the node is the test's."""
+        """Kill the drivers that still run. Raise an error of the node's thread in the test."""
         self._over.set()
         self._thread.join()
         for driver in self._running.values():

@@ -17,7 +17,7 @@ OUTSIDE: Final = "outside-"
 """Prefix of the namespaces that operators outside of the cluster serve."""
 
 EXCLUDED: Final = f"{OUTSIDE}*"
-"""Pattern of the namespaces that an installed operator has to leave alone meanwhile."""
+"""Pattern of the namespaces that an installed operator must not touch during such tests."""
 
 _THERE = f"--namespace={NAMESPACE}"
 _INSTALLED = ("deployment", "sluice-operator", _THERE)

@@ -1,7 +1,7 @@
 """Replicas of the operator, as processes of this machine that share a Lease.
 
-Each one has its own way to the API server, which a test can cut. It is not encrypted, by way of
-`kubectl proxy`, so that tests see which calls of a replica arrive.
+Each replica has its own connection to the API server, which a test can cut. The connection goes
+through `kubectl proxy` without encryption, so that tests see which calls of a replica arrive.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LEADS = re.compile(r"^sluice_leader 1\.0$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Replica:
-    """One replica: its process, and its way to the API server."""
+    """One replica: its process, and its connection to the API server."""
 
     operator: OperatorProcess
     link: Link
 
     @property
     def leads(self) -> bool:
-        """Whether it says that it works."""
+        """Tell whether the replica's metrics say that it works."""
         return bool(_LEADS.search(self.operator.probe("metrics")[1]))
 
     @contextmanager
     def changing_nothing(self) -> Iterator[None]:
-        """Assert that no call of the replica's arrives that changes anything but the Lease."""
+        """Assert that the replica changes nothing but the Lease during the block."""
         before = len(self.link.changes)
         yield
         changes = self.link.changes[before:]
@@ -74,7 +74,7 @@ class Replicas:
         return found[0] if found else None
 
     def disturb(self, how: Disturbance) -> float:
-        """Disturb the replica that works, and wait until the other one does.
+        """Disturb the working replica, and wait until the other one works.
 
         Returns:
             The seconds until then.
@@ -89,13 +89,13 @@ class Replicas:
 
 
 def killed(replica: Replica) -> Callable[[], None]:
-    """Kill a replica, and then start it anew."""
+    """Kill a replica, and return the function that starts it anew."""
     replica.operator.kill()
     return replica.operator.start
 
 
 def stopped(replica: Replica) -> Callable[[], None]:
-    """End a replica as Kubernetes does, and then start it anew. It changes nothing meanwhile."""
+    """End a replica as Kubernetes does. The result checks that it changes nothing meanwhile."""
     replica.operator.signal(signal.SIGTERM)
 
     def mend() -> None:
@@ -107,7 +107,7 @@ def stopped(replica: Replica) -> Callable[[], None]:
 
 
 def frozen(replica: Replica) -> Callable[[], None]:
-    """Freeze a replica. Once it goes on, it changes nothing, and ends."""
+    """Freeze a replica. The returned function checks that it then ends without any change."""
     replica.operator.signal(signal.SIGSTOP)
 
     def mend() -> None:
@@ -121,7 +121,7 @@ def frozen(replica: Replica) -> Callable[[], None]:
 
 
 def cut_off(replica: Replica) -> Callable[[], None]:
-    """Cut a replica off from the API server. When it comes back, it changes nothing, and ends."""
+    """Cut off a replica from the API server. The returned function checks that it then ends."""
     replica.link.go_away()
 
     def mend() -> None:
@@ -137,7 +137,7 @@ def cut_off(replica: Replica) -> Callable[[], None]:
 
 @contextmanager
 def _unencrypted(kube: Cluster, folder: Path) -> Iterator[Path]:
-    """Yield a kubeconfig for the cluster, whose API server needs neither TLS nor a login."""
+    """Yield a kubeconfig that reaches the cluster's API server without TLS and login."""
     words = kube.kubectl_command("proxy", "--port=0")
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as proxy:
         assert proxy.stdout is not None
@@ -166,7 +166,7 @@ def replicas(
     profiles: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[Replicas]:
-    """Yield two replicas that serve a namespace. Their Lease is there, too.
+    """Yield two replicas that serve a namespace, which also holds their Lease.
 
     Args:
         kube: the cluster.

@@ -1,1 +1,1 @@
-"""The `sluice` command as people run it."""
+"""The `sluice` command as users run it."""

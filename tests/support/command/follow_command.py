@@ -1,4 +1,4 @@
-"""A copy that follows its source, as people run it: a process with a file."""
+"""A copy that follows its source, as a user runs it: a process with a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIVE = "is followed: all planned bytes are verified and readable"
-"""What a process says once it follows."""
+"""The output of a process once it follows its source."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class FollowingCopy(Copy):
 
 @contextmanager
 def following(file: Filed, *options: str) -> Iterator[Process]:
-    """Yield a process that follows a source by now. It is killed at the end of the block."""
+    """Yield a process that already follows its source. The end of the block kills it."""
     process = file.start("run", *options)
     one = Process(process)
     try:
@@ -64,7 +64,7 @@ def following(file: Filed, *options: str) -> Iterator[Process]:
 
 
 class Process:
-    """A process that runs the command, whose words can be read while it runs."""
+    """A process that runs the command. Its output can be read while it runs."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -80,21 +80,21 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     @property
     def runs(self) -> bool:
-        """Whether it runs."""
+        """Tell whether the process runs."""
         return self._process.poll() is None
 
     @property
     def said(self) -> str:
-        """All that it has said so far."""
+        """The output so far."""
         return "".join(self._said)
 
     def wait_for(self, words: str) -> None:
-        """Wait until it says something."""
+        """Wait until the output contains these words."""
         until(words, lambda: words in self.said or self._process.poll() is not None)
         assert words in self.said, self.said
 
@@ -104,12 +104,12 @@ class Process:
         self.ended()
 
     def interrupt(self) -> Finished:
-        """Interrupt it as a person does at a terminal."""
+        """Interrupt the process, as a user does at a terminal."""
         self._process.send_signal(signal.SIGINT)
         return self.ended()
 
     def ended(self) -> Finished:
-        """Wait for its end."""
+        """Wait for the end of the process."""
         if self._finished is None:
             code = self._process.wait(PATIENCE)
             self._reader.join()
@@ -143,17 +143,17 @@ class Terminal:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(OSError):  # once the process is gone
+        with suppress(OSError):  # the read fails once the process is gone
             while data := os.read(self._own, 1 << 16):
                 self._said += data
 
     @property
     def said(self) -> str:
-        """All that was drawn, without colours and movements."""
+        """The text drawn so far, without colours and cursor movements."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._said.decode(errors="replace"))
 
     def wait_for(self, words: str) -> None:
-        """Wait until it draws something."""
+        """Wait until the process has drawn these words."""
         until(words, lambda: words in self.said or self._process.poll() is not None)
         assert words in self.said, self.said
 

@@ -1,4 +1,4 @@
-"""A scope that is followed, as people run it: a process with a file."""
+"""A copy that follows a scope, as a user runs it: a process with a file."""
 
 from __future__ import annotations
 

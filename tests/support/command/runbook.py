@@ -1,7 +1,7 @@
-"""A page of commands, run as a person does who has the page beside a terminal.
+"""A page of commands, which a test runs as a reader of the page would at a terminal.
 
-Before a block of the page stands the comment `<!-- file: NAME -->`, if the block is a file, or
-`<!-- step: NAME -->`, if it is a script of commands.
+The comment `<!-- file: NAME -->` before a block of the page marks a file. The comment
+`<!-- step: NAME -->` marks a script of commands.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Runbook:
 
     Args:
         page: the page.
-        folder: the folder, which gets the page's files.
-        texts: by text of the page, what stands in its place here.
+        folder: the folder, into which the page's files are written.
+        texts: replacements in this test, by regular expressions for texts of the page.
         kubeconfig: the kubeconfig of the commands; None if they need none.
     """
 
@@ -62,7 +62,7 @@ class Runbook:
             (programs / "kubectl").symlink_to(tools.kubectl())
 
     def run(self, step: str) -> str:
-        """Run the commands of a step, and return what they print."""
+        """Run the commands of a step, and return their output."""
         process = self.start(step)
         try:
             out, err = process.communicate(timeout=PATIENCE)

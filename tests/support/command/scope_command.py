@@ -99,16 +99,16 @@ class ScopeCopy(Filed):
 
     @property
     def job(self) -> Job[ScopeRequest]:
-        """The job that the command makes of the file."""
+        """The job that the command reads from the file."""
         (job,) = all_jobs(load(self.file.read_text()), SETTINGS)
         assert isinstance(job.request, ScopeRequest)
         return job
 
     def judged(self, known: Plan | None) -> answers.Planned | answers.ScopeEnded:
-        """Return what the operator finds when it asks what came of the copy.
+        """Return the answer that the operator gets to its question about the copy.
 
         Args:
-            known: its plan, once there is one.
+            known: the copy's plan, if there is one.
         """
         job = self.job
         with Stores(SETTINGS) as stores:
@@ -117,7 +117,7 @@ class ScopeCopy(Filed):
 
     @property
     def is_logged(self) -> bool:
-        """Tell whether the store keeps a log of the whole copy. For stores without logins."""
+        """Tell whether the store keeps a log of the whole copy. The store must need no login."""
         job = self.job
         with Stores(SETTINGS) as stores:
             log = ScopeLog(stores[job.target], job.request.scope_id, job.request.target)

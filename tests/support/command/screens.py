@@ -113,7 +113,7 @@ _VOLATILE: Final = (
     ),
 )
 _SOMETIMES: Final = re.compile(r"^ +Normal +(Verifying|Publishing) ")
-"""Events of states that may end before anybody looks."""
+"""Events of states that may be too short for the operator to see."""
 
 _AGE: Final = re.compile(r"^(?:\d+[dhms])+(?: \(x\d+ over (?:\d+[dhms])+\))?$")
 

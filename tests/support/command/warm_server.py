@@ -3,7 +3,7 @@
 python warm_server.py FD
 
 FD is a socket to the tests, whose requests carry the files of a command and a socket that gets the
-command's pid and, at its end, its status. The process has no threads, so what it forks is as sound
+command's pid and, at its end, its status. The process has no threads, so a fork of it is as sound
 as a new process.
 """
 
@@ -23,7 +23,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Final
 
 REQUEST_BYTES: Final = 1 << 20
-"""More than a socket takes as one message: a longer one fails where it is sent."""
+"""A size above a socket's longest message. A longer request fails at its sender."""
 FILES: Final = 4
 """Number of files in a request: standard input, output and error, and the socket for the status."""
 
@@ -38,7 +38,7 @@ LIBRARY: Final = "kubernetes.aio.config"
 def main() -> int | str | None:
     """Serve until the tests close their socket. In a fork, run the command."""
     tests = socket.socket(fileno=int(sys.argv[1]))
-    del sys.path[0]  # this folder, which the command does not have in its path
+    del sys.path[0]  # this folder, which is not in a command's path
     if _serve(tests):
         result: int | str | None = import_module("sluice.cli").main()
         return result
@@ -46,7 +46,7 @@ def main() -> int | str | None:
 
 
 def _import_for(words: list[str]) -> None:
-    """Import all that a command line needs, unless an earlier one needed it."""
+    """Import the modules that a command line needs, unless they are imported already."""
     commands = import_module("sluice.cli").COMMANDS
     name = next((word for word in words if word in commands), None)
     if name is None:
@@ -94,7 +94,7 @@ def _serve(tests: socket.socket) -> bool:
 
 
 def _tell_ended(running: dict[int, socket.socket]) -> None:
-    """Send the status of each command that has ended, to those who still wait for it."""
+    """Send the status of each ended command to its test, if the test still waits."""
     for pid in list(running):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -103,7 +103,7 @@ def _tell_ended(running: dict[int, socket.socket]) -> None:
 
 
 def _become(request: dict[str, Any], files: list[int]) -> None:
-    """Take on all that a new process would have."""
+    """Take on the files, directory, environment and arguments of a new process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if request["session"]:
@@ -122,14 +122,14 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
 
 
 def _look_again() -> None:
-    """Let modules look at the environment that did so when they were imported."""
+    """Update modules that read the environment when they were imported."""
     if LIBRARY in sys.modules:
         for module in (LIBRARY, f"{LIBRARY}.kube_config"):
             default = os.environ.get("KUBECONFIG", str(Path.home() / ".kube/config"))
             sys.modules[module].KUBE_CONFIG_DEFAULT_LOCATION = default  # type: ignore[attr-defined]
     page = import_module("sluice.console.page")
     for console in (page.err, page.out, page.note):
-        console.__init__(stderr=console.stderr)  # where other modules have it
+        console.__init__(stderr=console.stderr)  # in place, since other modules hold the object
 
 
 def _text(file: int, mode: str, errors: str) -> io.TextIOWrapper:

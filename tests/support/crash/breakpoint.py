@@ -39,12 +39,12 @@ class Breakpoint:
         self._deliver = True
 
     def release(self, *, deliver: bool) -> None:
-        """Release all that is held up: it arrives late, or never."""
+        """Release everything that is held up, and deliver it late or never."""
         self._deliver = deliver
         self._released.set()
 
     def pass_through(self, sign: Sign) -> bool:
-        """Wait if this one is held up. Return whether to deliver it."""
+        """Wait if this sign is held up. Return whether to deliver it."""
         if self._released.is_set() or not self._is_held(sign):
             return True
         self.reached.set()
@@ -52,7 +52,7 @@ class Breakpoint:
         return self._deliver
 
     def _is_held(self, sign: Sign) -> bool:
-        """Count under a lock, since several threads call it."""
+        """Tell whether to hold up a sign. Signs are counted under a lock, for several threads."""
         if not self._condition(sign):
             return False
         with self._lock:

@@ -1,4 +1,4 @@
-"""A source whose copy follows it, and takes every step of following up to a cutover."""
+"""A source and a copy that follows it. The copy takes every step up to a cutover."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from localstore import Cluster, ForeignClient
 
 EVENTS, LATER = 2_000, 500
-"""Numbers of events before the copy follows, and of those of each later write."""
+"""Numbers of events before the copy follows, and in each later write."""
 
 LOST = 5 * 108
-"""Bytes of each segment that the source loses before they are followed: five events."""
+"""Bytes that each segment of the source loses before the copy follows them: five events."""
 
 READ = 700
 """Events that a reader group has read before the copy follows."""
@@ -36,21 +36,22 @@ _BLOCK = 1 << 20
 
 
 def group_of(target: str) -> str:
-    """Return the name of the group that reads the source of a target, and then the target."""
+    """Return the name of the reader group that reads a source and then its target."""
     return f"{target}-group"
 
 
 class FollowedSource:
-    """A source of two segments, to which something happens once its copy follows it.
+    """A source of two segments, which changes once its copy follows it.
 
     Args:
         cluster: the store; its own addresses lead past the proxies.
         foreign: the official client.
         uri: the store's address for the copy.
         target: scope and name of the target.
-        step: the step that it brings about. For Skip, it loses bytes before they are followed. For
-            Translate, a reader group reads it. For CatchUp, any number of bytes is staged. For
-            Halt, both of its segments are there to the end; else they are merged.
+        step: the step that the source brings about. For Skip, the source loses bytes before the
+            copy follows them. For Translate, a reader group reads it. For CatchUp, the copy stages
+            any number of bytes. For Halt, both segments stay to the end; for other steps they are
+            merged.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class FollowedSource:
         self._read = 0
 
     def copy(self, folder: Path, **ends: Any) -> FollowingCopy:
-        """Return the copy, as a command. Without an end, it goes on."""
+        """Return the copy, as a command. Without fields for its end, the copy goes on for ever."""
         return FollowingCopy(
             folder,
             self._uri,
@@ -86,12 +87,12 @@ class FollowedSource:
         )
 
     def whole_copy(self, folder: Path) -> FollowingCopy:
-        """Return the copy with its end: a cutover, and the reader group that goes on behind it."""
+        """Return the copy with a cutover, and with the reader group that then reads the target."""
         groups = {} if self._group is None else {"readerGroups": [{"name": self._group}]}
         return self.copy(folder, cutover="SealAndDrain", **groups)
 
     def prepare(self) -> None:
-        """Let a driver come to follow the source, and die; then let much happen to the source."""
+        """Kill a driver once it follows the source, and then change the source in several ways."""
         foreign = self._foreign
         foreign.create(*self._source, segments=2)
         foreign.write(*self._source, events=EVENTS, keys=KEYS)
@@ -112,7 +113,7 @@ class FollowedSource:
         foreign.write(*self._source, events=LATER, keys=KEYS, first=EVENTS + LATER)
 
     def assert_copied(self) -> None:
-        """Check that the target has what the source ever had, but for the lost bytes."""
+        """Check that the target has all bytes that the source ever had, except the lost ones."""
         assert self._foreign.info(*self._source).sealed
         expected = self._contents(self._source)
         if self._loses:
@@ -124,7 +125,7 @@ class FollowedSource:
             assert self._read + rest.events == EVENTS + 2 * LATER
 
     def _configure(self) -> None:
-        """Give the source another tag, which its target gets too, and let it have one segment."""
+        """Give the source a tag and a policy that allows one segment. The copy follows both."""
         name = StreamName(scope=self._source[0], stream=self._source[1])
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self._cluster.controller_uri)]
@@ -134,7 +135,7 @@ class FollowedSource:
             store.update_stream(name, described.config.model_copy(update=change))
 
     def _contents(self, stream: tuple[str, str]) -> dict[int, bytes]:
-        """Return the bytes of each segment that it still has, by the stand-alone script."""
+        """Return the readable bytes of each segment of a stream, by the stand-alone script."""
         found = {}
         with segment_hash.Connection(*self._cluster.segment_store) as connection:
             for one in self._foreign.info(*stream).segments:

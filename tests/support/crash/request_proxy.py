@@ -42,7 +42,7 @@ class Request:
 
     @property
     def names(self) -> list[str]:
-        """The names of its objects: a single one, or all that it deletes."""
+        """The names of the request's objects: a single one, or all deleted ones."""
         found = re.findall(r"<Key>([^<]*)</Key>", self.body.decode()) if self.deletes else []
         return found or [self.name]
 

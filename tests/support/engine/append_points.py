@@ -48,6 +48,6 @@ APPENDING = [
     Cut("before the receipt", "append_at", 12, decided=True),
     Cut("before the journal is deleted", "delete", 1, decided=True),
 ]
-"""Points of an append of three generations to a target whose policy wants more segments than they
-have. The numbers are those of a driver that nothing disturbs.
+"""Points of an append of three generations. The target's policy asks for more segments than they
+have. The numbers count the calls of an undisturbed driver.
 """

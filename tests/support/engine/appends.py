@@ -24,7 +24,7 @@ APPEND = CopyRequest(
 
 
 def kept() -> set[str]:
-    """What stays beside the target: receipts, and the log of turns."""
+    """Return the segments that stay beside the target: receipts, and the log of turns."""
     keys = [identity.receipt_key(APPEND.copy_id), identity.turns_key()]
     return {transaction_name(TARGET, 0, key) for key in keys}
 

@@ -1,4 +1,4 @@
-"""Claims of an EphemeralStream, and the streams of the model store that they are about."""
+"""Claims of an EphemeralStream, and their streams in the model store."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A log whose records are kept as they are."""
+"""A log that keeps its records unchanged."""
 
 from __future__ import annotations
 

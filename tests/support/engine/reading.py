@@ -1,4 +1,4 @@
-"""A reader of a stream in a model store, and what happens to the stream meanwhile."""
+"""A reader of a stream in a model store, and changes of the stream during the reading."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIMITS = st.just(NO_LIMIT) | st.builds(
 
 
 def changes(most: int) -> st.SearchStrategy[list[Change]]:
-    """Return a strategy of what may happen to a stream."""
+    """Return a strategy of changes of a stream, at most `most` of them."""
     change = st.one_of(
         st.tuples(st.just("write"), st.integers(0, 7), SIZES),
         st.tuples(st.sampled_from(["split", "merge"]), st.integers(0, 7)),
@@ -83,7 +83,7 @@ class Reading:
         return end != begin
 
     def read_all(self, most: int | None = None) -> None:
-        """Read to the tail, at most so many bytes at a time."""
+        """Read to the tail, at most `most` bytes at a time."""
         while self.read(Limit(bytes=most)):
             pass
 
@@ -107,7 +107,7 @@ class Reading:
             assert total <= limit.bytes or len(rows) <= len(parts) or longest <= limit.bytes
 
     def written(self) -> dict[int, list[tuple[int, bytes]]]:
-        """Return what the reader should have seen at the end."""
+        """Return the events that the reader should have seen at the end."""
         found = {}
         for made in self.world.streams[SOURCE].ever:
             for one in made:

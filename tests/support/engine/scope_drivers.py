@@ -68,7 +68,7 @@ def put_scope(world: World, *shapes: Sequence[Sequence[int]]) -> list[list[bytes
 
 
 def write_at_once(logs: Sequence[ScopeLog | ScopeNotes], plan: Plan) -> None:
-    """Write a log by a thread for each stream of a plan, through several drivers in turn."""
+    """Write results to a log, with a thread for each stream and through several drivers in turn."""
     for one in logs:
         one.begin(plan)
     threads = [

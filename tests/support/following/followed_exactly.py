@@ -40,13 +40,13 @@ SEGMENTS: Final = 4
 
 @dataclass(frozen=True)
 class Place:
-    """Where a source is followed.
+    """The place at which a source is followed.
 
     Attributes:
         server: the store of both streams.
-        foreign: its official client.
-        folder: for files.
-        say: puts a line into the test log.
+        foreign: the store's official client.
+        folder: directory for files.
+        say: callback that puts a line into the test log.
     """
 
     server: Standalone | Cluster
@@ -59,10 +59,10 @@ class Exactly:
     """A source with a steady writer, its followers, and readers of the target.
 
     Args:
-        place: where this is.
-        streams: the source and the target, neither of which exists.
+        place: the store, its client and the folder.
+        streams: the source and the target, which do not exist yet.
         rate: events per second.
-        seed: seed of the moments of kills and of the scale events.
+        seed: seed of the times of kills and of the scale events.
     """
 
     def __init__(self, place: Place, streams: Pair, *, rate: int, seed: int) -> None:
@@ -95,7 +95,7 @@ class Exactly:
         self._stack.close()
 
     def disturb(self, *, seconds: float, kills: int) -> None:
-        """Kill the follower so many times in this time, at any moment of a scale event.
+        """Kill the follower `kills` times in about `seconds`, each third time after a scale event.
 
         Each kill waits until the follower has brought events.
         """
@@ -106,7 +106,7 @@ class Exactly:
             time.sleep(self._dice.uniform(0, 2 * seconds / kills))
 
     def kill(self) -> None:
-        """Kill the follower once events have come by it, and start another one."""
+        """Kill the follower once it has brought events, and start another one."""
         self.wait_moving()
         self.followers.kill()
         self.followers.start()
@@ -122,15 +122,15 @@ class Exactly:
         until("events that are followed", moves, poll=TIGHT)
 
     def _length(self) -> int:
-        """The bytes of the target."""
+        """Return the number of bytes in the target."""
         return sum(one.end for one in self._place.foreign.info(*self._streams[1]).segments)
 
     def read_anew(self) -> None:
-        """Read the target from its first event again. Readers may fail with a segment store."""
+        """Read the target again from its first event. A failing segment store may break readers."""
         self._readers = self._place.foreign.start_readers(*self._streams[1])
 
     def scale(self) -> None:
-        """Split a segment of the source, or merge two, if it has more than its policy asks for."""
+        """Split a segment of the source, or merge two if it has more than its policy asks for."""
         foreign, source = self._place.foreign, self._streams[0]
         last = sorted(
             (one.low, one.high, one.id)
@@ -147,16 +147,16 @@ class Exactly:
             assert foreign.scale(*source, segments=[segment], ranges=[(low, cut), (cut, high)])
 
     def journal(self) -> int:
-        """The bytes of the copy's journal."""
+        """Return the number of bytes in the copy's journal."""
         with segment_hash.Connection(*self._place.server.segment_store) as wire:
             infos = [wire.info(name) for name in self._journals()]
         return sum(int(info["end"] - info["start"]) for info in infos if info is not None)
 
     def end(self, *, patience: int = int(PATIENCE)) -> int:
-        """Seal the source, and check that its target has all of it, once and in order.
+        """Seal the source, and check that its target has every event, once and in order.
 
         Args:
-            patience: seconds for the readers to come to the end.
+            patience: seconds within which the readers must come to the end.
 
         Returns:
             The number of events.
@@ -178,7 +178,7 @@ class Exactly:
         return wrote.events
 
     def _journals(self) -> list[str]:
-        """The names that the copy's journals can have."""
+        """Return the names that the copy's journals can have."""
         target = StreamName(scope=self._streams[1][0], stream=self._streams[1][1])
         keys = (identity.journal_key(COPY, number) for number in range(16))
         return [names.staging_name(target, 0, key) for key in keys]

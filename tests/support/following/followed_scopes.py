@@ -1,4 +1,4 @@
-"""Scopes of a model store whose streams are followed, while things happen to them."""
+"""Scopes of a model store whose streams are followed while a test changes them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ KEY = "only the owner knows"
 
 
 class Killed(BaseException):
-    """The end of a driver that is killed."""
+    """The exception that ends a killed driver."""
 
 
 class FastClock:
-    """A clock that runs faster than time does."""
+    """A clock that runs faster than real time."""
 
     def __init__(self, times: float = 20) -> None:
         self._times = times
@@ -51,10 +51,10 @@ class FastClock:
 
 
 class HeldClock(FastClock):
-    """A fast clock that stands still after a while, until it is told to go on.
+    """A fast clock that stands still after a while, until the test lets it go on.
 
-    A busy machine may stop a test's threads for long. By this clock the pause between two events of
-    a source stays short all the same.
+    A busy machine may stop a test's threads for long. With this clock, the pause between two events
+    of a source still stays short.
 
     Args:
         seconds: seconds of this clock until it stands still.
@@ -71,11 +71,11 @@ class HeldClock(FastClock):
         return passed + min(super().monotonic() - since, self._seconds)
 
     def go_on(self) -> None:
-        """Go on from here, for as many seconds as before."""
+        """Let the clock go on for `seconds` again."""
         self._from = (self.monotonic(), super().monotonic())
 
     def let_go(self) -> None:
-        """Go on from here, and never stand still again."""
+        """Let the clock go on, and never stand still again."""
         self.go_on()
         self._seconds = math.inf
 
@@ -86,7 +86,7 @@ class Follower:
     Args:
         world: the world.
         request: the copy.
-        gate: called before each call to the store, with what is called.
+        gate: callback before each call to the store, with the call's text; returns its fate.
         wish: how the copy is to end.
         how: further arguments of `FollowRunner`.
     """
@@ -146,12 +146,12 @@ class Follower:
             self.error = error
 
     def kill(self) -> None:
-        """End it at its next call."""
+        """End the driver at its next call."""
         self.dead = True
         self.join()
 
     def join(self) -> ScopeReport | None:
-        """Wait for its end, and return its report."""
+        """Wait for the driver's end, and return its report."""
         until("the driver ends", lambda: not self._thread.is_alive(), poll=TIGHT, seconds=60)
         return self.report
 
@@ -164,7 +164,7 @@ def write(world: World, stream: str, sizes: Sequence[int], seed: int = 7) -> Non
 
 
 def arrived(world: World, *streams: str) -> None:
-    """Wait until targets have all bytes of their sources."""
+    """Wait until the targets have all bytes of their sources."""
     for stream in streams:
         until(
             f"{stream} has arrived",

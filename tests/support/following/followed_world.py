@@ -1,4 +1,4 @@
-"""A source that is written to, scaled, truncated and sealed while followed, and its target."""
+"""A followed source and its target. The source is written to, scaled, truncated and sealed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 SIZES = st.lists(st.integers(8, 90), min_size=1, max_size=4)
 
 EXPECTED = (AbortRefused, CopyAborted, NoSuchSegment, StoreBusy, StoreUnavailable)
-"""Errors with which an actor may end."""
+"""Errors that may end an actor."""
 
 LOST = ("SourceTruncated",)
-"""Reasons of a failure where the source has lost bytes."""
+"""Reasons of failures that lost bytes of the source cause."""
 
 DAMAGE = (
     "DigestMismatch",
@@ -36,11 +36,11 @@ DAMAGE = (
     "SourceUnsupported",
     "TargetExists",
 )
-"""Reasons of a failure that no driver may find where nothing is damaged."""
+"""Reasons that no driver may report while nothing is damaged."""
 
 
 def events(data: bytes) -> list[bytes]:
-    """The events in a segment's bytes, of which the last one may be a part."""
+    """Return the events in a segment's bytes. The last one may be incomplete."""
     found = []
     while data:
         length = 8 + struct.unpack_from(">i", data, 4)[0] if len(data) >= 8 else 8
@@ -53,11 +53,11 @@ class FollowedWorld(RuleBasedStateMachine):
     """The part of a state machine that changes the source, and checks the target against it.
 
     Attributes:
-        world: the store of both.
+        world: the store of source and target.
         held: the bytes that each segment of the source ever held.
         foreign: for each segment of the target, the offset and length of other clients' bytes.
         record: whether the copy goes on without bytes that the source has lost.
-        rescaled: whether drivers have scaled the target against each other.
+        rescaled: whether several drivers have scaled the target at the same time.
         promised: the bytes of the target as of the first report that it is whole.
     """
 
@@ -74,24 +74,24 @@ class FollowedWorld(RuleBasedStateMachine):
     # The source and its writers, and another client
 
     def remember(self) -> None:
-        """Keep what the source holds: an adversary may take it."""
+        """Record the bytes of the source, since a truncation may remove them."""
         for segment in self.readable:
             there = self.world.segments[segment_name(SOURCE, segment.id)]
             self.held[segment.id] = bytes(there.data)
 
     @property
     def readable(self) -> list[Segment]:
-        """All segments of the source that a target has to have, in order."""
+        """All segments of the source that the target must have, in order."""
         return self.world.streams[SOURCE].readable
 
     def goes_on(self) -> bool:
-        """Whether the source takes events still."""
+        """Tell whether the source still takes events."""
         return not self.world.streams[SOURCE].sealed
 
     @precondition(goes_on)
     @rule(place=st.integers(0, 3), sizes=SIZES)
     def write(self, place: int, sizes: list[int]) -> None:
-        """A writer writes to the source."""
+        """Write to the source, as a writer does."""
         active = self.world.streams[SOURCE].segments
         there = self.world.segments[segment_name(SOURCE, active[place % len(active)].id)]
         self.seed += 1
@@ -102,7 +102,7 @@ class FollowedWorld(RuleBasedStateMachine):
     @precondition(goes_on)
     @rule(place=st.integers(0, 3), sizes=SIZES, merges=st.booleans())
     def scale(self, place: int, sizes: list[int], *, merges: bool) -> None:
-        """The source is scaled, and written to."""
+        """Scale the source, and write to it."""
         active = self.world.streams[SOURCE].segments
         place %= len(active)
         one = active[place]
@@ -121,13 +121,13 @@ class FollowedWorld(RuleBasedStateMachine):
     @precondition(goes_on)
     @rule()
     def seal(self) -> None:
-        """The source is sealed."""
+        """Seal the source."""
         self.world.history.append("source: sealed")
         ModelStore(self.world).seal_stream(SOURCE)
 
     @rule(place=st.integers(0, 3), event=st.integers(0, 5))
     def truncate(self, place: int, event: int) -> None:
-        """A segment of the source loses its first events."""
+        """Truncate the first events of a segment of the source."""
         one = self.readable[place % len(self.readable)]
         there = self.world.segments[segment_name(SOURCE, one.id)]
         sizes = [len(event) for event in events(bytes(there.data))]
@@ -138,13 +138,13 @@ class FollowedWorld(RuleBasedStateMachine):
     @precondition(lambda self: TARGET in self.world.streams and self.promised is None)
     @rule(place=st.integers(0, 3), sizes=SIZES)
     def write_to_target(self, place: int, sizes: list[int]) -> None:
-        """Another client writes to the target, once it is followed and before it is whole."""
+        """Write to the target, as another client does while the copy is live."""
         stream = self.world.streams[TARGET]
         one = stream.segments[place % len(stream.segments)]
         there = self.world.segments[segment_name(TARGET, one.id)]
         positions = {identity.position_attribute(COPY, one) for one in self.held}
         if not positions & there.attributes.keys() or there.sealed or self.stopped():
-            return  # it is not followed yet, or not any more
+            return  # the copy is not live yet, or no longer
         self.seed += 1
         data = events_of(sizes, self.seed)
         self.foreign.setdefault(one.id, []).append((len(there.data), len(data)))
@@ -152,28 +152,28 @@ class FollowedWorld(RuleBasedStateMachine):
         there.data += data
 
     def stopped(self) -> bool:
-        """Whether the copy has come to its end, after which a target is anybody's."""
+        """Tell whether the copy has ended. From then on any client may change the target."""
         records = (self.world.segments[name].data for name in self.world.staging())
         return self.is_whole() or any(b'"record":"stop"' in record for record in records)
 
-    # What holds
+    # Invariants
 
     def layouts(self) -> int:
-        """The number of scale events of the target; 0 if there is no target."""
+        """Return the number of scale events of the target; 0 without a target."""
         stream = self.world.streams.get(TARGET)
         return 0 if stream is None else len(stream.ever)
 
     def is_whole(self) -> bool:
-        """Whether the target says that it is whole."""
+        """Tell whether the target's tags say that it is whole."""
         stream = self.world.streams.get(TARGET)
         return stream is not None and identity.completed(stream.config.tags, COPY) is not None
 
     @invariant()
     def the_target_holds_a_beginning(self) -> None:
-        """Each of its segments holds whole events of the source's, in order, each one once.
+        """Check that each target segment holds whole events of its source segment, in order, once.
 
-        Only lost events are left out, and no segment has events before those whose keys it takes
-        are whole.
+        The target lacks only lost events. A segment has events only after its predecessors, which
+        had its keys, are whole.
         """
         if TARGET not in self.world.streams or self.rescaled:
             return
@@ -193,7 +193,7 @@ class FollowedWorld(RuleBasedStateMachine):
             assert ended or not self.followed_by_events(ours)
 
     def followed_by_events(self, segment: Segment) -> bool:
-        """Whether later segments of the target that take its keys exist."""
+        """Tell whether later segments of the target with the same keys have data."""
         stream = self.world.streams[TARGET]
         place = next(i for i, made in enumerate(stream.made) if segment in made)
         return any(
@@ -203,14 +203,14 @@ class FollowedWorld(RuleBasedStateMachine):
         )
 
     def has_data(self, segment: Segment) -> bool:
-        """Whether a segment of the target has bytes."""
+        """Tell whether a segment of the target has bytes."""
         return bool(self.world.segments[segment_name(TARGET, segment.id)].data)
 
     def is_beginning(self, ours: int, theirs: int) -> bool:
-        """Check a segment of the target. Return whether it has all that its source ever held."""
+        """Check a segment of the target. Return whether it has every byte its source ever held."""
         data = bytes(self.world.segments[segment_name(TARGET, ours)].data)
         for at, count in reversed(self.foreign.get(ours, [])):
-            # What was in flight may come behind; it has to be in order all the same.
+            # Events in flight may arrive after another client's events, but still in order.
             data = data[:at] + data[at + count :]
         expected = events(self.held[theirs])
         lost = self.world.segments[segment_name(SOURCE, theirs)].start
@@ -230,7 +230,7 @@ class FollowedWorld(RuleBasedStateMachine):
         )
 
     def has_lost(self) -> bool:
-        """Whether the source was truncated."""
+        """Tell whether the source was truncated, in a copy that does not record such gaps."""
         return not self.record and any(
             self.world.segments[segment_name(SOURCE, one.id)].start for one in self.readable
         )

@@ -3,8 +3,8 @@
     python -m support.following.follower CONTROLLER SCOPE/SOURCE SCOPE/TARGET [--record] [--every S]
         [--controls FILE] [--key KEY]
 
-It ends when the source is sealed and followed to its end, or as is wished. Its last lines are the
-reason of its end and the outcome.
+The process ends when the source is sealed and followed to its end, or by a written wish. Its last
+lines are the reason of its end and the outcome.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def follow(
     key: str = "",
     seen_as: Callable[[Store], Store] = lambda one: one,
 ) -> StreamReport | None:
-    """Follow a stream to its end, in this process; None if that was done already.
+    """Follow a stream to its end, in this process. Return None if an earlier run did so.
 
     Args:
         uri: the controller of both streams.
@@ -89,7 +89,7 @@ def follow(
 
 
 def wish(uri: str, target: StreamName, how: Wish, key: str) -> bool:
-    """Write how a copy is to end, and tell whether it goes by that."""
+    """Write how a copy is to end. Tell whether the copy accepts this wish."""
     with Stores(SETTINGS) as stores:
         return wishes.write(how, CopyJournal(stores[StoreAddress(uri=uri)], COPY, target), key=key)
 
@@ -97,7 +97,7 @@ def wish(uri: str, target: StreamName, how: Wish, key: str) -> bool:
 def start(
     uri: str, source: tuple[str, str], target: tuple[str, str], output: IO[str], *options: str
 ) -> subprocess.Popen[str]:
-    """Start a follower. What it writes goes to `output`."""
+    """Start a follower, which writes to `output`."""
     words = [uri, "/".join(source), "/".join(target), *options]
     return subprocess.Popen(
         [sys.executable, "-m", "support.following.follower", *words],
@@ -115,7 +115,7 @@ def _stream(text: str) -> StreamName:
 
 
 def main() -> int:
-    """Follow a stream to its end. Return 0 if it is followed whole."""
+    """Follow a stream to its end. Return 1 if the copy failed, else 0."""
     parser = argparse.ArgumentParser()
     parser.add_argument("uri")
     parser.add_argument("source", type=_stream)

@@ -17,12 +17,12 @@ Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
 class Followers:
-    """Followers of one source. None outlives the block.
+    """Followers of one source, one at a time. No follower outlives the block.
 
     Args:
         uri: the controller.
         streams: the source and the target.
-        output: the file that they write to.
+        output: the file that the followers write to.
     """
 
     def __init__(self, uri: str, streams: Pair, output: IO[str]) -> None:
@@ -32,45 +32,45 @@ class Followers:
         self._processes: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:
-        """Return the followers, of which there is none yet."""
+        """Return the followers. None has started yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Kill the last one, if it still runs."""
+        """Kill the last follower, if it still runs."""
         self.kill()
 
     def start(self, *options: str) -> None:
-        """Start one, with options of `support.following.follower`."""
+        """Start a follower, with options of `support.following.follower`."""
         self._processes.append(start(self._uri, *self._streams, self._output, *options))
 
     def kill(self) -> None:
-        """Kill the last one, if it still runs."""
+        """Kill the last follower, if it still runs."""
         for process in self._processes[-1:]:
             process.kill()
             process.wait()
 
     def result(self) -> int:
-        """Wait for the end of the last one, and return its exit code."""
+        """Wait for the end of the last follower, and return its exit code."""
         return self._processes[-1].wait(timeout=PATIENCE)
 
     def said(self) -> str:
-        """All that they have written."""
+        """Return the whole output of the followers."""
         self._output.seek(0)
         return self._output.read()
 
     @property
     def runs(self) -> bool:
-        """Whether the last one runs."""
+        """Tell whether the last follower runs."""
         return self._processes[-1].poll() is None
 
     @property
     def memory(self) -> int:
-        """The bytes of memory of the last one, which runs."""
+        """The present memory of the last follower in bytes. It must run."""
         return self._memory("VmRSS")
 
     @property
     def peak(self) -> int:
-        """The most bytes of memory that the last one has had, which runs."""
+        """The peak memory of the last follower in bytes. It must run."""
         return self._memory("VmHWM")
 
     def _memory(self, key: str) -> int:

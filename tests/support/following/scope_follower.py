@@ -42,7 +42,7 @@ TESTS = Path(__file__).parents[2]
 def start(
     uri: str, source: str, target: str, output: IO[str], *options: str
 ) -> subprocess.Popen[str]:
-    """Start a follower. What it writes goes to `output`."""
+    """Start a follower, which writes to `output`."""
     return subprocess.Popen(
         [sys.executable, "-m", "support.following.scope_follower", uri, source, target, *options],
         cwd=TESTS,
@@ -54,14 +54,14 @@ def start(
 
 
 def wish(uri: str, target: str, how: Wish, key: str) -> bool:
-    """Write how the copy of a scope is to end, and tell whether it goes by that."""
+    """Write how the copy of a scope is to end. Tell whether the copy accepts this wish."""
     with Stores(SETTINGS) as stores:
         log = ScopeLog(stores[StoreAddress(uri=uri)], SCOPE_ID, target)
         return log.load() is not None and log.wish(how, key)
 
 
 def measured(uri: str, source: str, target: str) -> Followed:
-    """Return how far a scope is, as the operator would measure it."""
+    """Return the progress of a scope's copy, as the operator would measure it."""
     request = request_of(source, target)
     address = StoreAddress(uri=uri)
     with Stores(SETTINGS) as stores:

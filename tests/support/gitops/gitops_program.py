@@ -1,4 +1,4 @@
-"""A small GitOps controller, which keeps a file's objects in the cluster whatever happens there.
+"""A small GitOps controller, which keeps a file's objects in the cluster despite any changes there.
 
 A program by itself: `python gitops_program.py FILE SECONDS KUBECTL...`. Every SECONDS seconds it
 treats each object of the file as Flux' kustomize-controller does. It makes a dry run of a

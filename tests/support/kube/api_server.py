@@ -30,7 +30,7 @@ _SERVERS: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", 
 
 
 class Change(NamedTuple):
-    """A watch's news of an object."""
+    """A change of an object, as a watch reports it."""
 
     kind: str
     body: Object
@@ -59,7 +59,7 @@ class ApiServer:
 
     @property
     def api(self) -> Api:
-        """The server, with the operator's type for it."""
+        """The server, typed as the operator's `Api`."""
         return cast("Api", self)
 
     def time(self) -> float:
@@ -286,7 +286,7 @@ class ApiServer:
         return _again(self._store(key, after))
 
     def _store(self, key: Key, body: Object) -> Object:
-        """Keep a state of an object. A deleted object goes once nothing holds it."""
+        """Store a state of an object. A deleted object vanishes once no finalizer holds it."""
         meta = body["metadata"] | {"resourceVersion": str(next(self._versions))}
         body = self.objects[key] = body | {"metadata": meta}
         if "deletionTimestamp" in meta and not meta.get("finalizers") and key[0] != "Pod":
@@ -297,7 +297,7 @@ class ApiServer:
         return body
 
     def _delete(self, key: Key) -> bool:
-        """Begin to delete an object. A pod goes once its containers have ended."""
+        """Begin to delete an object. A pod vanishes once its containers have ended."""
         found = self.objects.get(key)
         if found is None:
             return False

@@ -162,7 +162,7 @@ def _run(
 
 @cache
 def _ran(command: tuple[str, ...], text: str) -> subprocess.CompletedProcess[str]:
-    """Run a command once: the chart does not change during tests, and many ask for the same."""
+    """Run a command once, since the chart does not change and many tests need the same output."""
     return subprocess.run(
         command, check=False, input=text, capture_output=True, text=True, timeout=_SECONDS
     )

@@ -1,4 +1,4 @@
-"""A collector of traces: an HTTP server that takes OTLP, and keeps the spans."""
+"""A collector of traces: an HTTP server that receives OTLP and keeps the spans."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Got:
-    """A span that came.
+    """A received span.
 
     Attributes:
-        resource: the attributes of its process.
-        trace, id, parent: in hexadecimal digits; no parent is empty.
-        failed: the reason why it failed, if it did.
+        resource: the attributes of its process. trace, id, parent: identities in hexadecimal
+            digits; `parent` is empty for a root span.
+        failed: the error's message, if the span failed.
     """
 
     name: str
@@ -42,20 +42,20 @@ class Got:
 
     @property
     def service(self) -> str:
-        """The name of its process."""
+        """The service name of the span's process."""
         return str(self.resource["service.name"])
 
 
 @dataclass
 class Collector:
-    """A collector that runs.
+    """A running collector.
 
     Attributes:
-        port: where it listens on 127.0.0.1.
+        port: port on 127.0.0.1 at which it listens.
         status: the HTTP status of its answers.
         headers: the headers of each request.
-        free: whether requests are answered.
-        spans: what came.
+        free: event, set while requests are answered.
+        spans: the received spans.
     """
 
     port: int
@@ -65,7 +65,7 @@ class Collector:
     free: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        """Let requests wait for nothing."""
+        """Begin without holding up requests."""
         self.free.set()
 
     @property
@@ -75,7 +75,7 @@ class Collector:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let requests wait during a block, until `release`."""
+        """Hold up requests during the block, or until `release`."""
         self.free.clear()
         try:
             yield
@@ -87,7 +87,7 @@ class Collector:
         self.free.set()
 
     def wait(self, *names: str) -> list[Got]:
-        """Wait until there is a span of each name, and return all."""
+        """Wait until a span of each name came, and return all spans."""
         until(f"spans {names}", lambda: set(names) <= {one.name for one in self.spans})
         return list(self.spans)
 
@@ -104,7 +104,7 @@ class Collector:
 
 @contextmanager
 def collector() -> Iterator[Collector]:
-    """Run a collector."""
+    """Yield a running collector."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     made = _Handler.collector = Collector(server.server_port)

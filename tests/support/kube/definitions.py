@@ -10,11 +10,11 @@ Object = dict[str, Any]
 
 
 def left(definition: Object) -> Object:
-    """Label a definition that the test leaves. It is deleted when all lanes have ended.
+    """Label a definition that the test leaves behind. It is deleted after all lanes have ended.
 
-    While a definition is being deleted, Kubernetes' garbage collector stands still, for minutes if
-    its watches had not begun. Then nothing deletes the pods of deleted Jobs, and other tests wait
-    in vain.
+    While a definition is being deleted, Kubernetes' garbage collector stands still. This takes
+    minutes if the collector's watches had not begun. Then the pods of deleted Jobs stay, and other
+    tests wait in vain.
     """
     name, _, value = TEST_DEFINITIONS.partition("=")
     metadata = definition["metadata"]

@@ -1,4 +1,4 @@
-"""An operator of a StreamArchive and of its restore drills; see `archive_bench`."""
+"""A bench for an operator of a StreamArchive and of its restore drills; see `archive_bench`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SPARE_URI = "tcp://spare:9090"
 
 
 class DrillBench(ArchiveBench):
-    """An operator of a StreamArchive that has a run, and of the StreamCopy of its drills.
+    """A bench for an operator of a StreamArchive with one run, and of the StreamCopy of its drills.
 
     Attributes:
         away: whether the StreamStore `spare` does not answer.
@@ -91,7 +91,7 @@ class DrillBench(ArchiveBench):
 
     @property
     def drill(self) -> DrillStatus:
-        """What the resource's status says of the drill."""
+        """The drill in the resource's status."""
         found = self.look().seen.status.drill  # type: ignore[attr-defined]
         assert found is not None
         return found  # type: ignore[no-any-return]
@@ -110,7 +110,7 @@ class DrillBench(ArchiveBench):
         return (found[0]["status"], found[0]["reason"], found[0]["message"]) if found else ("",) * 3
 
     def due(self) -> None:
-        """Let the time of the next drill come."""
+        """Set the next drill's time to the past."""
         status = self.body["status"]
         drill = status.get("drill") or {}
         self.body["status"] = status | {"drill": drill | {"nextTime": "2026-01-02T00:00:00Z"}}
@@ -121,7 +121,7 @@ class DrillBench(ArchiveBench):
         meta["annotations"] = (meta.get("annotations") or {}) | {DRILL_REQUESTED_AT: value}
 
     def settle(self, most: int = 9) -> None:
-        """Step until nothing is to be done at once."""
+        """Step until no action and no early look is due."""
         for _ in range(most):
             decision = self.step()
             if not decision.actions and (decision.again or 60) > 1:
@@ -157,7 +157,7 @@ class DrillBench(ArchiveBench):
         return decision
 
     def restore(self, attempt: int = 1, *, patience: float = 0) -> StreamReport:
-        """Do the work of the driver of the StreamCopy, and end it as it ended."""
+        """Do the work of the StreamCopy's driver, and end its Job accordingly."""
         assert self.copy is not None
         uid = self.copy["metadata"]["uid"]
         job = self.server.objects[JOB.name, "default", job_name(uid, attempt)]
@@ -218,7 +218,7 @@ class DrillBench(ArchiveBench):
         return SCRATCH in self.world.streams
 
     def whole_drill(self) -> StreamReport:
-        """Carry out a drill from its begin to its end, and to its StreamCopy's."""
+        """Carry out a whole drill, with its StreamCopy."""
         self.due()
         self.step()
         self.copy_step()
@@ -228,7 +228,7 @@ class DrillBench(ArchiveBench):
         return report
 
     def finish(self) -> None:
-        """Let the operator take in the end of the StreamCopy, and clean after it."""
+        """Let the operator see the end of the StreamCopy, and clean up."""
         for _ in range(8):
             self.step()
             self.copy_step()

@@ -22,7 +22,7 @@ class Link:
         port: the server's port.
 
     Attributes:
-        changes: method and path of each call that changes something, if they are not encrypted.
+        changes: method and path of each call that may change an object, if not encrypted.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -52,11 +52,11 @@ class Link:
         self.cut()
 
     def freeze(self) -> None:
-        """Pass nothing more on open connections. New ones work."""
+        """Pass no more bytes on open connections. New connections work."""
         self._generation += 1
 
     def go_away(self) -> None:
-        """Break open connections, and from now on new ones as well."""
+        """Break open connections, and refuse new ones from now on."""
         self._away = True
         self.cut()
 
@@ -65,7 +65,7 @@ class Link:
         self._away = False
 
     def cut(self) -> None:
-        """Break open connections. New ones work."""
+        """Break open connections. New connections work."""
         sockets, self._sockets = self._sockets, []
         for one in sockets:
             try:

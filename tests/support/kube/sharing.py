@@ -34,13 +34,13 @@ def to(namespace: str, **limits: Any) -> Object:
 
 
 class Sharing:
-    """The StreamStore `platform/main`, and the namespaces.
+    """The StreamStore `platform/main`, and the namespaces of platform and tenant.
 
     Attributes:
         server: the API server.
-        mirror: what the watches have shown.
-        queue: keys that were woken.
-        asked: the StreamStores that were probed.
+        mirror: the objects that the watches have shown.
+        queue: the queue of woken keys.
+        asked: names of the probed StreamStores.
     """
 
     def __init__(self, *grants: Object, login: bool = True) -> None:
@@ -72,7 +72,7 @@ class Sharing:
         self.server.put(STREAM_STORE, body)
 
     def put(self, kind: Kind, body: Object, **meta: Any) -> Object:
-        """Write a tenant's resource."""
+        """Write a resource of the tenant."""
         meta = {"name": body["metadata"]["name"], "namespace": TENANT, "generation": 1} | meta
         return self.server.put(kind, body | {"metadata": meta})
 
@@ -93,7 +93,7 @@ class Sharing:
         )
 
     def sync(self) -> None:
-        """Give the watches all objects of our kinds."""
+        """Show the watches all objects of Sluice's kinds."""
         for kind in OWN.values():
             for body in self.server.all(kind):
                 self.mirror.see(kind, body, gone=False)

@@ -1,4 +1,4 @@
-"""Owners as the operator sees them, for tests that wait for what it sees."""
+"""The operator's view of owners, for tests that wait for a change in this view."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLL = 0.1
 
 
 class CountingApi(Api):
-    """The API server, and how often it is called."""
+    """A client of the API server that counts its calls."""
 
     calls = 0
 
@@ -36,7 +36,7 @@ class CountingApi(Api):
 
 
 class Sight:
-    """Owners as the operator sees them, which a test waits for by being woken up."""
+    """The operator's view of owners. Its watches wake up a test that waits for a change."""
 
     def __init__(self, api: CountingApi, namespace: str, patience: WatchTimeouts) -> None:
         self.api = api
@@ -51,15 +51,15 @@ class Sight:
         return self._woken.setdefault(whom, asyncio.Event())
 
     async def look(self, owner: Owner) -> OwnerSeen:
-        """What is seen of an owner."""
+        """Return the operator's view of an owner."""
         return await self.owners.look(owner, self.namespace)
 
     async def confirm(self, owner: Owner) -> OwnerSeen:
-        """What the API server says of an owner."""
+        """Return the API server's answer about an owner."""
         return await self.owners.confirm(owner, self.namespace)
 
     async def until(self, owner: Owner, check: Callable[[OwnerSeen], object]) -> OwnerSeen:
-        """Look each time when woken up, until an owner is as wanted."""
+        """Look after each wake-up until an owner passes a check, and return the last look."""
         woken = self._event(owner.api_version, owner.kind, self.namespace, owner.name)
         async with asyncio.timeout(SECONDS):
             while True:
@@ -73,7 +73,7 @@ class Sight:
                 await woken.wait()
 
     async def wait(self, check: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Until something is so that nobody is woken up for."""
+        """Poll a check of a state for which no watch wakes up the test."""
         async with asyncio.timeout(SECONDS):
             while not await check():  # noqa: ASYNC110 - nothing of ours tells of it
                 await asyncio.sleep(POLL)
@@ -83,7 +83,7 @@ class Sight:
 async def sight(
     kubeconfig: Path, namespace: str, patience: WatchTimeouts | None = None
 ) -> AsyncIterator[Sight]:
-    """The sight of somebody with a kubeconfig."""
+    """Yield the view of a client that uses a kubeconfig."""
     configuration = kubernetes_client.Configuration()
     await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
         config_file=str(kubeconfig), client_configuration=configuration
@@ -98,10 +98,10 @@ async def sight(
 
 
 async def _hung_up() -> None:
-    """Until no connection is left: TLS says goodbye, and the loop must not end before."""
+    """Wait until all connections are closed. The loop must not end before TLS has closed them."""
     selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
     async with asyncio.timeout(SECONDS):
-        # One is the loop's own.
+        # One file descriptor is the loop's own.
         while len(selector.get_map()) > 1:  # noqa: ASYNC110 - nobody tells of it
             await asyncio.sleep(POLL)
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A receiver of CloudEvents, as a process: it writes each request down, and answers as told.
+"""A receiver of CloudEvents, as a process. It records each request, and answers as told.
 
 Run as a program: `python sink.py FILE STATUS...` prints its port, appends one JSON line for each
 request to FILE, and answers with the statuses in turn, the last one for ever.
@@ -24,11 +24,11 @@ _SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Receiver:
-    """A receiver that runs.
+    """A running receiver.
 
     Attributes:
-        port: where it listens on 127.0.0.1.
-        file: what it got.
+        port: port on 127.0.0.1 at which it listens.
+        file: the file of the received requests.
     """
 
     port: int
@@ -36,7 +36,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where events are sent to."""
+        """The address for events."""
         return f"http://127.0.0.1:{self.port}/sluice?from=test"
 
     def got(self) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ class Receiver:
         return [json.loads(line) for line in self.file.read_text(encoding="utf-8").splitlines()]
 
     def wait(self, number: int) -> list[dict[str, Any]]:
-        """Wait until there were so many requests, and return them."""
+        """Wait until at least `number` requests came, and return all."""
         end = time.monotonic() + _SECONDS
         while len(found := self.got()) < number:
             if time.monotonic() > end:
@@ -57,7 +57,7 @@ class Receiver:
 
 @contextmanager
 def receiver(folder: Path, *statuses: int) -> Iterator[Receiver]:
-    """Run a receiver that answers with these HTTP statuses in turn, the last one for ever."""
+    """Yield a receiver that answers with these HTTP statuses in turn, the last one for ever."""
     file = folder / "events.jsonl"
     words = [sys.executable, __file__, str(file), *map(str, statuses or (202,))]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
     statuses: list[int]
 
     def do_POST(self) -> None:
-        """Write the request down, and answer."""
+        """Record the request, and answer."""
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         line = {"path": self.path, "headers": dict(self.headers), "body": json.loads(body)}
         with self.file.open("a", encoding="utf-8") as file:

@@ -64,7 +64,7 @@ UP = Followed(
 
 
 def is_followed(name: str, size: int = 1000) -> StreamResult:
-    """Return what is published of a stream while it is followed."""
+    """Return the published result of a stream while the copy follows it."""
     return copied(name, size).model_copy(update={"state": StreamState.FOLLOWED, "digest": None})
 
 
@@ -97,14 +97,14 @@ def begun() -> CopySeen:
 
 
 def follow(found: CopyingStatus) -> ScopeFollowStatus:
-    """Return how far a status says that its streams are followed."""
+    """Return the part of a status about the followed streams."""
     assert isinstance(found, ScopeCopyStatus)
     assert found.follow is not None
     return found.follow
 
 
 def begins_follower(decision: Decision) -> list[bool]:
-    """Tell of each Job that is started whether it is a follower's."""
+    """Tell for each started Job whether it is a follower's."""
     return [one.follower for one in decision.actions if isinstance(one, StartJob)]
 
 

@@ -120,7 +120,7 @@ class Cluster(CopyObjects):
         CLOCK.now = now
 
     def forge_run(self, driver: Driver) -> None:
-        """Put a forged ConfigMap in the place of the one that a driver has to run from."""
+        """Replace the ConfigMap that a driver has to run from by a forged one."""
         job = job_name(copies.UID, driver.attempt)
         found = self.server.body(CONFIG_MAP, run_name(job), self.space)
         if found is not None:

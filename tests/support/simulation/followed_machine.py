@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @lru_cache
 def planned(length: int) -> Plan:
-    """Return the plan of a source of this length, that is followed."""
+    """Return the plan of a copy that follows a source of this length."""
     stream = stream_plan(segment_plan(length)).model_copy(update={"follow": True})
     return located(whole_plan(stream))
 
@@ -42,11 +42,11 @@ class FollowedStore(Store):
     """The data of a copy that follows its source.
 
     Attributes:
-        position: bytes of the source that the target has, once it is live.
+        position: bytes of the source that the target has, once the copy is live.
         wish: how the copy is to end, by its journal.
         sealed: whether the source was sealed.
-        stopped: why nothing more is followed.
-        left: whether the copy was ended while it was live, so that its target is a user's.
+        stopped: reason why the copy follows nothing more.
+        left: whether the copy was ended while it was live, and so left its target to the user.
     """
 
     position: int | None = None
@@ -57,7 +57,7 @@ class FollowedStore(Store):
 
     @property
     def live(self) -> bool:
-        """Whether the source is followed."""
+        """Tell whether the copy follows its source."""
         return self.recorded is not None and self.position is not None
 
     def ask(self, known: StreamPlan | None, *, again: bool) -> Answer:
@@ -134,7 +134,7 @@ class FollowedCluster(FollowerJobs):
         return True
 
     def fail(self, driver: Driver, error: SluiceError | None) -> None:
-        """End a driver badly. What is live is left as it is."""
+        """End a driver badly. A live copy keeps its data."""
         if self.store.live:
             self.end(driver, error)
         else:
@@ -173,7 +173,7 @@ class FollowedCluster(FollowerJobs):
             store.stopped = "Drained"
 
     def abandon(self) -> None:
-        """See `engine.copy.query.abandon`: a live copy is ended by its deletion only."""
+        """See `engine.copy.query.abandon`. Only a deletion ends a live copy."""
         assert not self.store.live or self.store.whole is not None or self.deleted or not self.alone
         super().abandon()
 
@@ -193,19 +193,19 @@ class FollowedMachine(FollowedPromises, CopyMachine):
 
     @rule(how=st.sampled_from(CUTOVERS))
     def cut_over(self, how: str) -> None:
-        """Ask for the cutover, or take it back while that is allowed."""
+        """Request the cutover, or withdraw the request while that is allowed."""
         if how != "SealAndDrain" and self.cluster.store.sealed:
             return
         self.change(cutover=how)
 
     @rule(size=st.integers(0, 900))
     def write(self, size: int) -> None:
-        """A writer writes to the source."""
+        """Write to the source, as a writer does."""
         if not self.cluster.store.sealed:
             self.cluster.store.length += size
 
     def change(self, **fields: Any) -> None:
-        """Change the spec. The API server refuses a deadline of what has no end by itself."""
+        """Change the spec, without a deadline: the API server refuses one for a continuous copy."""
         super().change(**fields | {"activeDeadlineSeconds": None})
 
     def outside(self, what: str, *, on: bool) -> None:
@@ -214,7 +214,7 @@ class FollowedMachine(FollowedPromises, CopyMachine):
             super().outside(what, on=on)
 
     def success_is_true(self) -> None:
-        """Check that the end is not told before it, and that nothing of the source is left out."""
+        """Check that no end is reported too early, and that the target lacks no source bytes."""
         super().success_is_true()
         store = self.cluster.store
         if self.said_to_be_done() and not self.taken:
@@ -223,6 +223,6 @@ class FollowedMachine(FollowedPromises, CopyMachine):
                 assert store.position == store.length, "a sealed source has nothing more"
 
     def teardown(self) -> None:
-        """Check that the copy comes to its cutover, or is gone, once nothing fails any more."""
+        """Check that the copy reaches its cutover, or is gone, once failures have stopped."""
         self.cluster.change(cutover="SealAndDrain")
         super().teardown()

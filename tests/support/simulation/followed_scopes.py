@@ -1,7 +1,7 @@
 """A ScopeCopy that follows its streams, and its adversary.
 
-Streams are written to, come later, go, and fail. Each of them goes its own way in the stores: a
-stream that fails, or that is gone, holds up no other.
+Streams grow, appear later, vanish, and fail. Each stream has its own state in the stores. A stream
+that fails or vanishes holds up no other stream.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from support.simulation.copy_cluster import Cluster, Driver
 
 LATER = ("d", "e")
-"""Streams that the scope may get."""
+"""Streams that may appear in the scope later."""
 
 _EVEN = Age(0.0, certain=True)
 
@@ -50,12 +50,12 @@ class FollowedScopeStore(ScopeStore):
     """The data of a scope's copy that follows its streams.
 
     Attributes:
-        positions: bytes of each stream that its target has, once it is live.
+        positions: for each live stream, the bytes of the source that the target has.
         wish: how the copy is to end, by its log.
         sealed: the sources that were sealed.
-        left: targets that stayed when the copy was ended: they are users'.
+        left: targets that stayed when the copy was ended. They belong to users.
         first: the run's plan without the streams that have joined.
-        live: whether the log says that the streams of that plan are followed.
+        live: whether the log says that the copy follows all streams of that plan.
     """
 
     positions: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class FollowedScopeStore(ScopeStore):
         return super().is_over and bool(self.ended or self.stopped)
 
     def ask(self, known: Plan | None, *, again: bool) -> Planned | ScopeEnded:
-        """See ScopeStore. Targets that were left are in the way of a new copy."""
+        """See ScopeStore. Targets of an ended copy block a new one."""
         if self.left and self.log is None and self.source and self.target:
             raise TargetExists(f"out/{min(self.left)} exists", field="spec.onExists")
         answer = super().ask(known, again=again)
@@ -119,7 +119,7 @@ class FollowedScopeStore(ScopeStore):
             self.staged.pop(name, None)
 
     def fails(self, name: str) -> bool:
-        """End a stream that is bad, or gone. Its target stays as far as it has come."""
+        """End a stream that is bad or gone, and tell whether it is. Its target keeps its bytes."""
         if name in self.there and name not in self.bad:
             return False
         error = DigestMismatch("other bytes") if name in self.bad else SourceNotFound("gone")
@@ -129,7 +129,7 @@ class FollowedScopeStore(ScopeStore):
         return True
 
     def follow(self) -> None:
-        """Take a step of each stream that is live, and take in the streams that join."""
+        """Take a step of each live stream, and add the streams that join."""
         assert self.log is not None
         self.stopped = not self.log.streams and self.wish.cutover != "None"
         known = {one.target.stream for one in self.log.streams}
@@ -241,7 +241,7 @@ class FollowedScopeCluster(FollowerJobs, ScopeCluster):
             self.end(driver, None)
 
     def abandon(self) -> None:
-        """See `engine.scope.query.abandon_scope`: what is live is ended by deletion only."""
+        """See `engine.scope.query.abandon_scope`. Only a deletion ends a live copy."""
         assert not self.store.positions or self.deleted or not self.alone
         super().abandon()
 
@@ -267,14 +267,14 @@ class FollowedScopeMachine(FollowedPromises, ScopeMachine):
 
     @rule(how=st.sampled_from(CUTOVERS))
     def cut_over(self, how: str) -> None:
-        """Ask for the cutover, or take it back while that is allowed."""
+        """Request the cutover, or withdraw the request while that is allowed."""
         if how != "SealAndDrain" and self.cluster.store.sealed:
             return
         self.change(cutover=how)
 
     @rule(which=st.integers(0, 4), size=st.integers(0, 900))
     def write(self, which: int, size: int) -> None:
-        """A writer writes to a source."""
+        """Write to a source, as a writer does."""
         store = self.cluster.store
         name = sorted(store.there)[which % len(store.there)]
         if name not in store.sealed:
@@ -286,7 +286,7 @@ class FollowedScopeMachine(FollowedPromises, ScopeMachine):
         self.cluster.store.there.setdefault(name, size)
 
     def change(self, **fields: Any) -> None:
-        """Change the spec. The API server refuses a deadline of what has no end by itself."""
+        """Change the spec, without a deadline: the API server refuses one for a continuous copy."""
         super().change(**fields | {"activeDeadlineSeconds": None})
 
     def outside(self, what: str, *, on: bool) -> None:
@@ -302,13 +302,13 @@ class FollowedScopeMachine(FollowedPromises, ScopeMachine):
             super().outside(what, on=on)
 
     def mend(self) -> None:
-        """Restore every stream, with what it has got, and let all be copied."""
+        """Restore the missing streams, keep the others as they are, and let all be copied."""
         there = self.cluster.store.there
         super().mend()
         self.cluster.store.there = SOURCES | there
 
     def the_end_can_be_read(self) -> None:
-        """Check the end as that of any scope; a cutover tells it by another word."""
+        """Check the end as for any scope. After a cutover the reason is CutOver."""
         said = self.status.condition("Ready")
         if said is not None and said.reason == "CutOver" and self.is_heard():
             results = self.cluster.results
@@ -317,7 +317,7 @@ class FollowedScopeMachine(FollowedPromises, ScopeMachine):
         super().the_end_can_be_read()
 
     def success_is_true(self) -> None:
-        """Check that the end is not told before it, and that nothing of a source is left out."""
+        """Check that no end is reported too early, and that no target lacks bytes of its source."""
         super().success_is_true()
         store = self.cluster.store
         if self.said_to_be_done() and not self.taken:
@@ -326,6 +326,6 @@ class FollowedScopeMachine(FollowedPromises, ScopeMachine):
                 assert store.done[name] >= store.there[name], "a sealed source has nothing more"
 
     def teardown(self) -> None:
-        """Check that the copy comes to its cutover, or is gone, once nothing fails any more."""
+        """Check that the copy reaches its cutover, or is gone, once failures have stopped."""
         self.cluster.change(cutover="SealAndDrain")
         super().teardown()

@@ -1,7 +1,7 @@
 """The Jobs of copies that follow their sources, as Kubernetes' Job controller treats them.
 
-It replaces the pods of a follower six times at most, and ends the Job at once if the data or the
-spec are to blame.
+The controller replaces the pods of a follower six times at most. It ends the Job at once if the
+data or the spec cause the failure.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ CUTOVERS: Final = ("None", "Drain", "SealAndDrain")
 
 
 class FollowedPromises(CopyPromises):
-    """The promises about a copy that follows its source, which differ from those of others."""
+    """The promises that differ for a copy that follows its source."""
 
     def conditions_do_not_contradict(self) -> None:
-        """Check that kstatus reads the status as it is meant: there is no end before a good one."""
+        """Check that kstatus understands the status: it sees no end before success."""
         said = {found.type: found for found in self.status.conditions}
         if not said:
             assert self.status.observed_generation == -1 or self.cluster.deleted
@@ -50,7 +50,7 @@ class FollowerJobs(Cluster):
         self._pods: dict[str, int] = {}
 
     def _run_job(self, job: Object, pods: list[Object]) -> bool:
-        """Make a pod for a Job, or another one, or end it, as the Job controller does."""
+        """Make or replace a Job's pod, or end the Job, as the Job controller does."""
         uid = job["metadata"]["uid"]
         if "podFailurePolicy" not in job["spec"]:
             return super()._run_job(job, pods)
@@ -67,7 +67,7 @@ class FollowerJobs(Cluster):
         return True
 
     def follows(self, driver: Driver) -> bool:
-        """Tell whether a pod is a follower's."""
+        """Tell whether a driver's pod is that of a follower."""
         pod = self.server.body(POD, driver.pod, self.space)
         owner = pod["metadata"]["ownerReferences"][0]["name"] if pod is not None else ""
         job = self.server.body(JOB, owner, self.space)
@@ -75,7 +75,7 @@ class FollowerJobs(Cluster):
 
 
 def _is_final(pod: Object) -> bool:
-    """Tell whether a pod's end is that of its Job."""
+    """Tell whether the end of a pod also ends its Job."""
     codes = {EXIT_CODES[Category.SPEC], EXIT_CODES[Category.INTEGRITY]}
     return any(
         (one["state"].get("terminated") or {}).get("exitCode") in codes

@@ -68,7 +68,7 @@ class HookedCluster(Cluster):
             self.removed[name] = len(self.made[name])
 
     def happen(self, which: int, fate: str) -> None:
-        """Let something happen to a hook's Job, or to the CronJobs."""
+        """Change a hook's Job or the CronJobs."""
         if fate == "no template":
             for hook in HOOKS.values():
                 self.server.remove(CRON_JOB, hook["cronJobRef"]["name"])

@@ -37,8 +37,8 @@ class RunStore(ScopeStore):
 
     Attributes:
         identity: the identity of the run.
-        number: the number under which it is recorded; None if it is not.
-        recorded: what its record says.
+        number: the number of its record; None without a record.
+        recorded: the content of its record.
     """
 
     identity: str = ""

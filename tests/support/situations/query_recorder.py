@@ -32,7 +32,7 @@ class QueryRecorder(Recorder):
 
     Args:
         name: the resource's name.
-        spec: fields of its spec that differ.
+        spec: fields of its spec that differ from the default.
 
     Attributes:
         ledger: the content of the ledger.
@@ -68,13 +68,13 @@ class QueryRecorder(Recorder):
         return decision
 
     def start(self) -> None:
-        """Let an attempt begin, whose pod is not there yet."""
+        """Let an attempt begin. Its pod does not exist yet."""
         self.look()
         self.becomes(JobPhase.PENDING)
         self.look()
 
     def becomes(self, phase: JobPhase, **more: Any) -> None:
-        """Let the Job of the latest attempt come to a phase."""
+        """Put the Job of the latest attempt into a phase."""
         number = self.body["status"]["attempts"]
         pod = None if phase is JobPhase.PENDING else "pod"
         about = {"attempt": number, "phase": phase, "started": self.now, "pod": pod, **more}

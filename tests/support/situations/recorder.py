@@ -1,8 +1,8 @@
 """Resources whose statuses the operator's own pure functions write, without a cluster.
 
 A recorder plays the API server and the operator's loop for one resource, and holds the object. Each
-look gives `reconcile` a world and writes down its answer. So the record is what a cluster would
-show, word for word.
+look gives `reconcile` a world and records its answer. So the record has the words that a cluster
+would show.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def _(scope: ScopeRecorder) -> None:
 
 
 def _night(scope: ScopeRecorder, *, failed: int = 0) -> None:
-    """Let the run of a night be made: the resource is made at noon."""
+    """Let a nightly run be made. The resource was made at noon."""
     scope.now = scope.now.replace(hour=3, minute=0, second=0) + timedelta(days=1)
     _end(scope, failed=failed)
 

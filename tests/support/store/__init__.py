@@ -1,1 +1,1 @@
-"""Streams of real stores, and what copies leave there."""
+"""Streams of real stores, and the remains of copies there."""

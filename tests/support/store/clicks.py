@@ -1,4 +1,4 @@
-"""A stream of JSON events whose keys count, in a store; and what a table of it must have."""
+"""A stream of JSON events that are numbered by key, and a check of tables that are read from it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ DDL: Final = (
 
 
 class Clicks:
-    """A stream of two segments, of which each key's events are numbered from 0.
+    """A stream of two segments. The events of each key are numbered from 0.
 
     Args:
         store: the store.
-        name: the stream, which is made in a scope that exists.
+        name: the stream's name, in an existing scope. The constructor makes the stream.
 
     Attributes:
         written: the number of events of each key.
@@ -59,7 +59,7 @@ class Clicks:
         assert store.create_stream(name, StreamConfig(scaling=policy))
 
     def write(self, rounds: int) -> None:
-        """Write so many events of each key."""
+        """Write `rounds` events of each key."""
         EventWriter(self._store, self.name).write(self._events(rounds))
 
     def _events(self, rounds: int) -> Iterable[Routed]:
@@ -88,7 +88,7 @@ class Clicks:
         self._scale([first.id, second.id], [(first.keys.low, second.keys.high)])
 
     def renew(self, count: int) -> None:
-        """Replace all segments by others, so that none of both is read together with the other."""
+        """Replace all segments by `count` others, so that no old and new one are read together."""
         ended = [one.id for one in self._segments()]
         self._scale(ended, [(at / count, (at + 1) / count) for at in range(count)])
 
@@ -108,11 +108,11 @@ class Clicks:
         return {one: info.length for one, info in zip(names, infos, strict=True) if info}
 
     def truncate(self, cut: Mapping[int, int] | None = None) -> None:
-        """Drop all events before a cut, or all that the stream has now."""
+        """Drop all events before a cut; without a cut, all present events."""
         self._store.truncate_stream(self.name, self.cut() if cut is None else cut)
 
     def assert_exact(self, rows: Iterable[Mapping[str, Any]], *, ordered: bool = True) -> None:
-        """Check that rows are all events that were written, each once and in the order of its key.
+        """Check that the rows are all written events, each once and in the order of its key.
 
         Args:
             rows: the rows.

@@ -1,4 +1,4 @@
-"""A query that counts clicks by minute and key, and what its sink must have."""
+"""A query that counts clicks by minute and key, and a check of its sink."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def results(store: Store, clicks: StreamName) -> list[dict[str, Any]]:
 
 
 def assert_counted(rows: list[dict[str, Any]], clicks: Clicks) -> None:
-    """Check that each closed window of each key is there once, with what was written.
+    """Check that each closed window of each key has one row, with the right count and total.
 
-    A window is closed once a later minute was written: all but the last one of a key.
+        A window is closed once an event of a later minute is written.
     """
     expected = {
         (minute, key): (len(numbers), sum(numbers))

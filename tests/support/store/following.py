@@ -1,4 +1,4 @@
-"""What comes of segments that are followed."""
+"""A record of everything that followed segments deliver."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Heard:
-    """All that came of some segments, which is checked for gaps.
+    """The bytes, ends and errors of some segments. Each arrival is checked for gaps.
 
     Attributes:
         data: the bytes by segment.
         ended: the ends of segments.
         broken: the errors of segments, in the order in which they came.
-        tails: what they come from.
+        tails: the source of all these.
     """
 
     def __init__(self, tails: Tails, begun: Mapping[str, int]) -> None:
@@ -35,11 +35,11 @@ class Heard:
 
     @property
     def bytes(self) -> int:
-        """How many bytes came."""
+        """The number of bytes that came."""
         return sum(map(len, self.data.values()))
 
     def has(self, count: int) -> bool:
-        """Tell whether so many bytes came."""
+        """Tell whether exactly `count` bytes came."""
         return self.bytes == count
 
     def watch(self, name: str, offset: int) -> None:
@@ -48,13 +48,13 @@ class Heard:
         self.tails.watch(name, offset)
 
     def until(self, over: Callable[[], bool]) -> None:
-        """Take until that is so. The test's time-out is the only limit."""
+        """Take until a condition holds. The test's time-out is the only limit."""
         while not over():
             for event in self.tails.take(1):
                 self._note(event)
 
     def until_all_ended(self) -> None:
-        """Take until no segment goes on."""
+        """Take until every segment has ended or failed."""
         self.until(lambda: len(self.ended) + len(self.broken) == len(self._begun))
 
     def _note(self, event: Arrived | Ended | Broken) -> None:

@@ -1,8 +1,8 @@
-"""A segment store that forgets its memory whenever a test tells it to.
+"""A segment store that clears its memory whenever a test tells it to.
 
-It answers as Pravega 0.13.0 does (tests/integration/stores/test_idle_segments.py). Attributes are
-kept in an index. GetSegmentAttribute answers from memory only. SetupAppend and updates load missing
-attributes.
+The store answers as Pravega 0.13.0 does (tests/integration/stores/test_idle_segments.py). It keeps
+attributes in an index. GetSegmentAttribute answers from memory only. SetupAppend and updates load
+missing attributes.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Forgetful:
     Attributes:
         index: the stored attributes, by segment.
         memory: the attributes in memory, by segment.
-        sealed: names of segments that take nothing any more.
+        sealed: names of sealed segments.
         guarded: whether an append needs a writer's token.
-        setups: the writers that it has to remember, for each connection.
+        setups: the writers of each connection, which the store remembers.
         contested: how many more times another client makes it load the requested attribute.
         loading: attributes that it loads for others; an update brings them into memory.
     """

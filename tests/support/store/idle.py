@@ -41,10 +41,10 @@ _THREADS = 8
 def wait_until_evicted(store: PravegaStore, segments: Iterable[tuple[StreamName, int]]) -> None:
     """Wait until the store has evicted all segments that were last used before this call.
 
-    A look at a segment keeps it in memory. So each look is at other segments, made at the
-    beginning. Once these are out of memory, so are all that were used before. They lie beside the
-    named segments: a store has several containers, each with a time of its own, and a segment
-    shares the container of the one beside it.
+    A look at a segment keeps it in memory. So each look is at other segments, which are made at the
+    beginning. Once they are evicted, all segments that were used before are evicted too. They lie
+    beside the named segments and so share their containers, since each container evicts at its own
+    time.
 
     Args:
         store: the store.
@@ -86,11 +86,11 @@ def _checkpoint(store: PravegaStore, pump: str) -> None:
 
 
 def all_of(streams: Iterable[StreamName], count: int) -> list[tuple[StreamName, int]]:
-    """Return the segments that streams were made with."""
+    """Return the first `count` segments of each stream."""
     return list(product(streams, range(count)))
 
 
 def in_memory(store: PravegaStore, segment: str, attribute: UUID) -> bool:
-    """Tell whether GetSegmentAttribute answers with a value. Asking is a use of the segment."""
+    """Tell whether GetSegmentAttribute returns a value. The question itself uses the segment."""
     (value,) = store._attributes._from_memory([(segment, attribute)])
     return value not in {None, NOT_SET}

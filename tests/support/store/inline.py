@@ -1,4 +1,4 @@
-"""Copies on a real store without Spark: run, asked about, and seen by a witness."""
+"""Copies on a real store without Spark: runs of them, the operator's question, and a witness."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def begin(copy: Copy) -> None:
 
 
 def drive(copy: Copy, until: type[Step], *, perform: bool = False) -> StreamCopyWork:
-    """Run a driver that dies before it takes this step, or directly after."""
+    """Run a driver that dies right before this step, or with `perform` right after it."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         planned = job.plan(stores)
@@ -157,12 +157,12 @@ def leftovers(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> 
 
 
 def staging_of(copy: Copy, server: Standalone, ids: Sequence[int] = range(4)) -> list[str]:
-    """Return the leftovers that no reader sees."""
+    """Return the staging segments among the leftovers."""
     return [name for name in leftovers(copy, server, ids) if "#transaction." in name]
 
 
 def assert_equal_segments(copy: Copy, server: Standalone, report: StreamReport) -> list[int]:
-    """Let the witness compare each target segment with the copied range of the source's.
+    """Compare each target segment with the copied range of its source segment, by the witness.
 
     Returns:
         The events in each target segment, as the witness counts them.
@@ -200,11 +200,11 @@ def counts_of(server: Standalone, scope: str, stream: str, ids: Iterable[int]) -
 
 
 def told(copy: Copy, known: StreamPlan | None) -> Answer:
-    """What the operator finds when it asks whether a copy is whole.
+    """Return the answer that the operator gets to its question about a copy.
 
     Args:
         copy: the copy.
-        known: its plan, where the operator still has it.
+        known: the copy's plan, if the operator still has it.
     """
     job = job_of(copy)
     with Stores(SETTINGS) as stores:

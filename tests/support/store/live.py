@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def assert_nothing_failed(live: Paced, say: Callable[[str], None]) -> None:
-    """Check that a writer wrote and each of its events was taken. Its speed depends on the machine.
+    """Check that a writer wrote events and the store took each. The speed depends on the machine.
 
     Args:
         live: the writer's report.

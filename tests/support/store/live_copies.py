@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class _Killed(Exception):
-    """The end of a follower that the test ends."""
+    """The exception that ends a follower at the test's request."""
 
 
 class Follower:
     """A follower that runs until it ends by itself, or until the block's end.
 
     Args:
-        copy: what it copies and follows.
+        copy: the copy that it works on.
 
     Attributes:
         report: its report, once it has ended by itself.
@@ -37,24 +37,24 @@ class Follower:
     def __init__(self, copy: Copy) -> None:
         self.report: StreamReport | None = None
         self._copy = copy
-        self._job = job_of(copy)  # the file is written anew whenever it is asked for
+        self._job = job_of(copy)  # each access writes the file anew
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower")
 
     def __enter__(self) -> Self:
-        """Start it, and wait until its target is live."""
+        """Start the follower, and wait until its target is live."""
         self._thread.start()
         until("the copy is live", lambda: is_live(self._copy) or not self._thread.is_alive())
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Kill it, if it still runs."""
+        """Kill the follower, if it still runs."""
         self._stop.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
     def ended(self) -> StreamReport:
-        """Wait until it ends by itself, and return its report."""
+        """Wait until the follower ends by itself, and return its report."""
         self._thread.join(PATIENCE)
         assert self.report is not None
         return self.report
@@ -79,7 +79,7 @@ class Follower:
 
 
 def is_live(copy: Copy) -> bool:
-    """Tell whether the target of a copy says that it follows its source."""
+    """Tell whether the tags of a copy's target say that it follows its source."""
     job = job_of(copy)
     return identity.is_live(tags_of(copy, copy.target), job.request.copy_id)
 

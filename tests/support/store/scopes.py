@@ -1,4 +1,4 @@
-"""A scope of streams, no two alike, and a witness' findings in a scope.
+"""A scope of streams, no two alike, and the witnesses' view of a scope.
 
 The official Java client writes the streams and describes them. The stand-alone script hashes their
 segments.

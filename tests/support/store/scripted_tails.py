@@ -103,7 +103,7 @@ def all_of(tails: SegmentTails, count: int) -> list[Arrived | Ended | Broken]:
 
 
 def begun(tails: SegmentTails) -> Link:
-    """Ask for all segments, and return the only connection once all reads are on their way."""
+    """Ask for all segments, and return the only connection once all reads are sent."""
     tails._settle()
     (link,) = tails._links
     while link.asked or link.unasked:

@@ -1,7 +1,7 @@
-"""Servers of a whole run that end with the last test that needs them.
+"""Servers of a whole run, each of which ends after the last test that needs it.
 
 A start costs as much as a short test, so all tests share a server. But an idle store takes a
-thirtieth of a processor, and many would idle until the end of a run.
+thirtieth of a processor, and many servers would idle until the end of a run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A namespace whose driver pods are run on this machine, one after the other."""
+"""A namespace whose driver pods run on this machine, one after the other."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Desk:
-    """A namespace whose driver pods are run here, one after the other.
+    """A namespace whose driver pods run on this machine, one after the other.
 
     Args:
         tenant: the namespace.
-        folder: for files of pods, and claims.
+        folder: directory for the files of pods and for claims.
     """
 
     def __init__(self, tenant: Tenant, folder: Path) -> None:
@@ -49,7 +49,7 @@ class Desk:
         return made
 
     def waiting(self, component: str = "driver") -> dict[str, Any]:
-        """Wait for a pod of a Job of this component that nobody has run yet, and return it."""
+        """Wait for a new pending pod of this component's Jobs, and return it."""
         label = f"app.kubernetes.io/component={component}"
 
         def fresh() -> list[dict[str, Any]]:
@@ -85,8 +85,8 @@ class Desk:
         """Run the next driver's pod to its end.
 
         Args:
-            killed: kill it midway, as soon as this holds; None to let it end.
-            code: its expected exit code, if it is not killed.
+            killed: condition on which to kill the driver midway; None to let it end.
+            code: the driver's expected exit code, if it is not killed.
         """
         with self.driver() as driver:
             if killed is not None:
@@ -98,7 +98,7 @@ class Desk:
             assert driver.finish() == code
 
     def until_reason(self, kind: str, name: str, *reasons: str) -> dict[str, Any]:
-        """Wait until a resource says one of these, and give its status."""
+        """Wait until a resource's Ready condition has one of these reasons. Return the status."""
 
         def said() -> bool:
             found = self.tenant.get(kind, name) or {}

@@ -34,7 +34,7 @@ PRECIOUS: Final = "precious"
 """The name of a Secret in the tenant's own namespace that no StreamStore names."""
 
 HELD: Final = "sluice.dev/held-secret"
-"""What versions before kept in an annotation."""
+"""An annotation of earlier versions."""
 
 OURS: Final = ("streamstores", "streamcopies", "scopecopies", "streamarchives", "ephemeralstreams")
 _MALLORY: Final = "mallory"
@@ -110,7 +110,7 @@ class Evil:
         return found
 
     def told(self) -> str:
-        """Return all that the tenant may learn of the operator: servers, log, objects, events."""
+        """Return the operator's texts that the tenant may see: servers, log, objects, events."""
         kinds = ",".join((*OURS, "configmaps", "events", "jobs", "pods", "secrets"))
         objects = objects_in(self.cluster).list(self.namespace, kinds)
         return f"{self.stranger.heard} {self.hidden.heard} {self.operator.log()} {objects}"

@@ -1,4 +1,4 @@
-"""All texts in which a password must not be, wherever a copy runs."""
+"""All texts that must not contain a password, wherever a copy runs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _KINDS: Final = (
     "streamcopies,scopecopies,streamarchives,ephemeralstreams,streamstores,jobs,pods,configmaps,"
     "events,serviceaccounts"
 )
-"""All kinds that Sluice writes, but for Secrets: specs, statuses, environments, and what containers
-say when they end."""
+"""All kinds that Sluice writes, except Secrets. They hold specs, statuses, environments, and the
+termination messages of containers."""
 
 
 def of_cluster(tenant: Tenant, operator: OperatorProcess) -> dict[str, str]:
@@ -34,7 +34,7 @@ def of_cluster(tenant: Tenant, operator: OperatorProcess) -> dict[str, str]:
 
 
 def of_driver(driver: DriverPod) -> dict[str, str]:
-    """Return what a driver says, and what all its processes were started with, as Spark's conf."""
+    """Return a driver's log, and the arguments and environments of all its processes."""
     found = {"a driver's log": driver.log.read_text(errors="replace")}
     pid = driver.process.pid
     for one in (pid, *descendants(pid)):
@@ -45,7 +45,7 @@ def of_driver(driver: DriverPod) -> dict[str, str]:
 
 
 def leaks(texts: dict[str, str], *users: User) -> list[str]:
-    """Return which texts have a password: as it is, or as headers and Secrets have it."""
+    """Return the names of texts that contain a password, plain or as in headers and Secrets."""
     words = [
         word
         for user in users

@@ -1,4 +1,4 @@
-"""What happens to a link, as tests of whole tables name it."""
+"""Faults of a link, by the names that they have in tables of tests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to a link.
+    """A fault of a link.
 
     Attributes:
         name: its name in the table.
-        seconds: how long it lasts; 0 for a moment, or for as long as the process.
+        seconds: its duration; 0 for a moment, or for the life of the process.
         delay, loss: see Client.
-        sudden: what a proxy does to a client midway.
+        sudden: action of the proxy on a client in the midst of its work.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Fault:
     sudden: Callable[[FaultyWire, Client, float], None] | None = None
 
     def happen(self, wire: FaultyWire, client: Client) -> None:
-        """Begin its sudden part."""
+        """Begin the sudden part of the fault."""
         if self.sudden is not None:
             self.sudden(wire, client, self.seconds)
 
@@ -57,7 +57,7 @@ FAULTS: Final = (
     RESET,
     Fault("half-open 20 s", 20, sudden=_vanish),
 )
-"""What a table has. Half-open connections are dead for ever, and new ones for these seconds."""
+"""The faults of a table. Half-open connections stay dead; new ones are dead for these seconds."""
 
 SHORT: Final = (DELAY, LOSS, RESET, Fault("half-open 2 s", 2, sudden=_vanish))
-"""The same within seconds, for processes that wait as little for an answer."""
+"""The same faults for a few seconds, for processes that wait only so long for an answer."""

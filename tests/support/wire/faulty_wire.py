@@ -1,10 +1,10 @@
-"""A TCP proxy that does to some processes what networks do: delay, loss, silence, resets.
+"""A TCP proxy that gives some processes the faults of networks: delay, loss, silence, resets.
 
-Several processes share it, and each has faults of its own: the proxy looks up in `/proc` whose a
-connection is. So a store's own connections to itself, and those of witnesses, stay well.
+Several processes share the proxy, and each has its own faults. The proxy finds the owner of a
+connection in `/proc`. So a store's connections to itself, and those of witnesses, have no faults.
 
-Loss is emulated, since only root can have packets lost: what a lost packet does to a connection is
-that bytes come later, by the time after which TCP sends them again. That doubles with each loss.
+The proxy emulates loss, since only root can drop packets. A lost packet delays the connection's
+bytes by TCP's retransmission timeout, which doubles with each loss.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _CHUNKS: Final = 64
 """Chunks on their way in one direction, at most."""
 
 _PAYLOAD: Final = 512
-"""Bytes of a chunk from which on it has events in it, and is no small request or answer."""
+"""A chunk of at least so many bytes holds events. A smaller one is a request or an answer."""
 
 _RETRANSMISSIONS: Final = (0.2, 0.2, 0.2, 0.2, 0.4, 0.4, 0.8, 1.6, 3.0)
-"""Seconds that a loss may take, from TCP's least timeout on; several losses in a row are rarer."""
+"""Delays of a loss in seconds, from TCP's least timeout on. Several losses in a row are rarer."""
 
 _LOOK: Final = 0.05
-"""Seconds between two looks of a connection whether it may pass bytes on."""
+"""Seconds between two checks whether a connection may pass bytes on."""
 
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER, with which a close sends RST."""
@@ -52,10 +52,10 @@ class Client:
         delay: seconds by which each byte is delayed, in each direction.
         loss: the part of chunks that are lost, and come after a timeout.
         stalled: monotonic time until which nothing passes.
-        dark: monotonic time until which new connections are accepted, and never served.
+        dark: monotonic time until which new connections are accepted but never served.
         connections: connections that it has opened.
         payload: bytes of events that have passed, in both directions.
-        hole: the longest time in seconds without any, since the first ones.
+        hole: the longest time in seconds without bytes of events, since the first of them.
     """
 
     pid: int
@@ -69,7 +69,7 @@ class Client:
     _last: float = field(default=0.0, repr=False)
 
     def moved(self, size: int) -> None:
-        """Note that bytes have passed."""
+        """Record bytes that have passed. Chunks without events do not count."""
         if size < _PAYLOAD:
             return
         now = time.monotonic()
@@ -81,7 +81,7 @@ class Client:
 
 @dataclass(eq=False)
 class _Connection:
-    """A connection, and whose it is."""
+    """A connection and its owner."""
 
     port: int
     client: Client | None
@@ -126,7 +126,7 @@ class FaultyWire:
         self._listener.close()
 
     def watch(self, client: Client) -> None:
-        """Have the connections of a process follow its faults, also those that are open."""
+        """Give the faults of a process to its connections, open ones included."""
         self._do(lambda: self._watch(client))
 
     def reset(self, client: Client) -> None:
@@ -134,11 +134,11 @@ class FaultyWire:
         self._do(lambda: self._reset(client))
 
     def vanish(self, client: Client, seconds: float) -> None:
-        """Serve its open connections never again, and new ones not before so many seconds."""
+        """Never serve the process's open connections again. Serve new ones only after `seconds`."""
         self._do(lambda: self._vanish(client, seconds))
 
     def _do(self, work: Callable[[], None]) -> None:
-        """Do something in the loop's thread, and wait for it."""
+        """Run a function in the loop's thread, and wait for its end."""
         done = threading.Event()
 
         def run() -> None:
@@ -232,7 +232,7 @@ async def _way(
 
 
 async def _wait_for_turn(connection: _Connection, due: float) -> None:
-    """Wait until a chunk may pass: for ever, on a connection that is dead."""
+    """Wait until a chunk may pass. On a dead connection this never returns."""
     while True:
         client = connection.client
         until = due if client is None else max(due, client.stalled)
@@ -247,7 +247,7 @@ async def _take(
     reader: asyncio.StreamReader,
     queue: asyncio.Queue[tuple[float, bytes]],
 ) -> None:
-    """Queue what comes, with the time when it is due. No bytes mean the end."""
+    """Queue the arriving bytes, each chunk with its due time. An empty chunk marks the end."""
     data = b"."
     latest = 0.0
     while data:
@@ -265,10 +265,10 @@ async def _take(
 
 
 def owner(ends: tuple[int, int], clients: Iterable[Client]) -> Client | None:
-    """Return whose a connection of this machine is, by `/proc`.
+    """Return the process that owns a connection of this machine, by `/proc`.
 
     Args:
-        ends: the ports of its client's end and of the other one.
+        ends: the port of the client's end, and the port of the other end.
         clients: the processes that may have it.
     """
     text = _inode(ends)
@@ -276,7 +276,7 @@ def owner(ends: tuple[int, int], clients: Iterable[Client]) -> Client | None:
 
 
 def _inode(ends: tuple[int, int]) -> str | None:
-    """Return the socket with these local and remote ports as links to it have it."""
+    """Return the text of links to the socket with these ports, the local one first."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOGIN: Final = "login"
 TRUST: Final = "trust"
-"""The names of the Secret, and of the ConfigMap with the certificates."""
+"""The names of the Secret with the login, and of the ConfigMap with the certificates."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class SecuredCopy(Copy):
 
 @dataclass
 class SecuredFollowing(FollowingCopy):
-    """The same, of a copy that follows its source."""
+    """A copy that follows its source, with a login and a bundle of certificates."""
 
     tls: str = field(default=f"{{caBundleRef: {{name: {TRUST}}}}}")
 
@@ -60,7 +60,7 @@ def secured(text: str, uri: str, tls: str) -> str:
 
 
 def mount(copy: Copy, user: User, bundle: str) -> None:
-    """Write the login and the certificates down, as Kubernetes would mount them."""
+    """Write the login and the certificates to files, as Kubernetes would mount them."""
     folder = copy.folder / "credentials"
     for path, text in (
         (f"{LOGIN}/username", user.name),
@@ -75,7 +75,7 @@ def mount(copy: Copy, user: User, bundle: str) -> None:
 def segments_of(
     server: Standalone | Cluster, foreign: ForeignClient, stream: tuple[str, str]
 ) -> list[dict[str, Any]]:
-    """Let the witness describe all segments of a stream, over TLS."""
+    """Return the witness's report on each segment of a stream, over TLS."""
     token = foreign.token(*stream)
     ids = [segment.id for segment in foreign.info(*stream).segments]
     return [

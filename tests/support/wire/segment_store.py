@@ -58,10 +58,10 @@ Script = Callable[[Peer], None]
 
 
 class ScriptedStore:
-    """A store that listens, greets (unless told not to), plays a script a connection, and hangs up.
+    """A store that plays one script per connection, after a greeting by default, and hangs up.
 
-    With `tls` it begins each connection with TLS. A client that ends this beginning gets no script.
-    If a script fails, the test fails at the end of the `with` statement.
+    With `tls`, each connection begins with a handshake. A client that breaks off its handshake gets
+    no script. If a script fails, the test fails at the end of the `with` statement.
     """
 
     def __init__(

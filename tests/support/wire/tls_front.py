@@ -1,4 +1,4 @@
-"""A server that speaks TLS in front of one that speaks none."""
+"""A TLS front for a server that does not speak TLS."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     import ssl
 
 _HANDSHAKE: Final = b"\x16"
-"""The first byte of a connection with TLS, which no connection to Pravega begins with."""
+"""The first byte of a TLS connection. No plain connection to Pravega begins with it."""
 
 _BYTES: Final = 1 << 18
 
 
 class TLSFront:
-    """A listener that takes connections with TLS, and plain ones, since the server uses it itself.
+    """A listener for TLS connections. It takes plain ones too, since the server itself uses it.
 
     Attributes:
-        port: where it listens.
+        port: port on 127.0.0.1 at which it listens.
         backend: the address of the server behind it.
         context: its certificates for further connections.
         greeted: the number of connections that began with TLS.
@@ -50,7 +50,7 @@ class TLSFront:
         self._listener.close()
 
     def rotate(self, context: ssl.SSLContext) -> None:
-        """Show other certificates from now on, and break all connections."""
+        """Present another certificate from now on, and break all connections."""
         self.context = context
         self._loop.call_soon_threadsafe(self._break)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class TLSNames:
-    """An authority and the certificates that it made, each of which is made once.
+    """An authority and its certificates. It makes each certificate once.
 
     Args:
         folder: directory of their files.
@@ -46,7 +46,7 @@ class TLSNames:
 
     @property
     def trust(self) -> Trust:
-        """The authority as what a client trusts."""
+        """The authority in the form that a client trusts."""
         return Trust(ca=self.bundle)
 
     def other(self, name: str = "other") -> Authority:
@@ -63,15 +63,15 @@ class TLSNames:
         return self._made[key]
 
     def server(self, host: str, *, days: int = 2) -> ssl.SSLContext:
-        """Return what the server of this name needs to begin with TLS."""
+        """Return the TLS context of a server with this name."""
         return serving(self.certificate(host, days=days))
 
     def wire(self, sock: socket.socket, host: str) -> TLSWire:
-        """Return the client's end, which trusts the authority and has not begun yet."""
+        """Return the client's end of a connection before the handshake. It trusts the authority."""
         return TLSWire(sock, TLS(self.trust).context, host)
 
     def agree(self, wire: TLSWire, theirs: socket.socket, host: str) -> ssl.SSLSocket:
-        """Have both ends of a connection begin. Return the server's."""
+        """Shake hands at both ends of a connection. Return the server's end."""
         accepted: list[ssl.SSLSocket] = []
         context = self.server(host)
         server = threading.Thread(
@@ -115,7 +115,7 @@ def server(serve: Callable[[socket.socket], None]) -> Iterator[Endpoint]:
 
 
 def accept(context: ssl.SSLContext, peer: socket.socket) -> None:
-    """Begin with TLS, and greet."""
+    """Shake hands with TLS, and answer the greeting."""
     with peer.dup() as raw:
         raw.settimeout(1)
         try:
@@ -123,18 +123,18 @@ def accept(context: ssl.SSLContext, peer: socket.socket) -> None:
                 Peer(sock).shake_hands()
                 sock.recv(1)
         except ssl.SSLError:
-            # Or the kernel would break the connection, and drop the alert that says why.
+            # Otherwise the kernel would break the connection and drop the alert with the reason.
             raw.shutdown(socket.SHUT_WR)
             while raw.recv(4096):
                 pass
 
 
 def nothing(_peer: Peer) -> None:
-    """Say nothing more."""
+    """Send nothing more."""
 
 
 def refused(peer: Endpoint, tls: TLS | None, *, timeout: float = 5) -> BackendError:
-    """Return the error of a connection that does not come about."""
+    """Return the error of a connection that cannot be made, after a check of its message."""
     with pytest.raises(BackendError) as caught:
         Connection.open(peer, timeout, tls)
     assert str(peer) in caught.value.message

@@ -1,4 +1,4 @@
-"""Delegation tokens with another life than the store gives them."""
+"""Delegation tokens that live shorter than the store's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table link x fault, for people: it is printed, and written to `build`."""
+"""A table of links and faults, which a test prints and writes to `build`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class WireTable:
     """The table.
 
     Args:
-        name: of its file.
-        title: what its cells tell.
+        name: name of its file.
+        title: meaning of its cells.
     """
 
     def __init__(self, name: str, title: str) -> None:

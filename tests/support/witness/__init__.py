@@ -1,1 +1,1 @@
-"""Witnesses that tell without Sluice whether a copy is whole."""
+"""Witnesses that check without Sluice whether a copy is whole."""

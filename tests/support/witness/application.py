@@ -18,11 +18,11 @@ QUIET_MS: Final = 4000
 
 
 class Application:
-    """Its writers and readers, wherever its stream is.
+    """The application's writers and readers, wherever its stream is.
 
     Attributes:
-        written: how many events each writer has written that count.
-        read: how many events its readers have read.
+        written: number of events of each writer, without events that the store refused.
+        read: number of events that the readers have read.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Application:
             )
 
     def stop(self, *writers: int) -> None:
-        """Stop writers, both if none is named. All that they have written is confirmed by then."""
+        """Stop these writers, or both. The store has confirmed all their events by then."""
         for writer in writers or (0, 1):
             told = self._stop.pop(writer)()
             assert not told.failed, told
@@ -53,13 +53,13 @@ class Application:
             self._next[writer] = (seed, first + told.events)
 
     def refused(self, events: int) -> None:
-        """Stop the first writer, of whose events the store has refused some.
+        """Stop the first writer, after the store has refused some of its events.
 
-        Segments are sealed one after the other, so those that count are not its first ones. It
-        goes on with other keys.
+        The store seals segments one after the other. So the accepted events need not be the first
+        ones of the writer. The writer goes on with other keys.
 
         Args:
-            events: the stream's events: what both have written and the store has taken.
+            events: number of events in the stream, by both writers.
         """
         told = self._stop.pop(0)()
         mine = events - self.written[1] - self.written[0]
@@ -74,7 +74,7 @@ class Application:
             java: the client of the stream's store.
             scope: the group's scope.
             group: the group.
-            events: how many events each reads; all that come until it is quiet, if left out.
+            events: number of events for each reader; if left out, all until the stream is quiet.
         """
         until = {"events": events} if events else {"quiet": QUIET_MS}
         scripts = [
@@ -86,7 +86,7 @@ class Application:
             self._digest += int(str(answer["digest"]), 16)
 
     def check(self, whole: Read) -> None:
-        """Check that a stream has every event once, in order, and that the readers had just these.
+        """Check that a stream has every event once, in order, and that the readers had the same.
 
         Args:
             whole: the stream, read from its beginning to its end.

@@ -1,4 +1,4 @@
-"""EphemeralStreams on a real cluster; the store's own listing tells what is there."""
+"""EphemeralStreams on a real cluster, with the store's own listing as witness."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def app(tenant: Tenant) -> Object:
-    """Gives a workload without pods, as spec.owners names it."""
+    """Return a workload without pods, as spec.owners names it."""
     return workload(tenant, "app")
 
 
 def test_stream_lives_as_long_as_its_owner(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """Made with its owner, and deleted with it by Kubernetes' garbage collector."""
+    """A stream is made with its owner, and goes with it by Kubernetes' garbage collector."""
     tenant.apply(ephemeral(tenant, "helper", scope, app, config={"scaling": {"minSegments": 3}}))
     until_reason(tenant, "helper", "Claimed")
     assert java.streams(scope) == ["helper"]
@@ -39,7 +39,7 @@ def test_stream_lives_as_long_as_its_owner(
 
 
 def test_stream_waits_for_its_owner(tenant: Tenant, scope: str, java: ForeignClient) -> None:
-    """No owner, no stream; it is made once the owner is."""
+    """A stream without an owner is made once the owner exists."""
     later = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "later"}
     tenant.apply(ephemeral(tenant, "patient", scope, later))
     until_reason(tenant, "patient", "WaitingForOwner")
@@ -55,7 +55,7 @@ def test_stream_waits_for_its_owner(tenant: Tenant, scope: str, java: ForeignCli
 def test_shared_stream_goes_with_the_last_owner(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """Several owners attach and detach; the stream stays while one of them is there."""
+    """A stream with several owners stays while any of them exists."""
     other = workload(tenant, "other")
     tenant.apply(ephemeral(tenant, "shared", scope, app, other))
     until_reason(tenant, "shared", "Claimed")
@@ -78,7 +78,7 @@ def test_shared_stream_goes_with_the_last_owner(
 def test_orphaned_stream_is_retained(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """--cascade=orphan leaves the stream, and an owner made again takes it over."""
+    """With --cascade=orphan the stream stays, and a new owner takes it over."""
     tenant.apply(ephemeral(tenant, "kept", scope, app))
     until_reason(tenant, "kept", "Claimed")
     tenant.run("delete", "deployment", "app", "--cascade=orphan")
@@ -94,7 +94,7 @@ def test_orphaned_stream_is_retained(
 def test_finished_job_releases_and_the_resource_stays(
     tenant: Tenant, scope: str, java: ForeignClient, sluice: Operator
 ) -> None:
-    """OwnersFinished: a Job that has completed needs its stream no more; nothing is made again."""
+    """With OwnersFinished, a completed Job releases its stream, which is not made again."""
     job = _job(sluice.image)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "short"}
     tenant.apply(ephemeral(tenant, "brief", scope, owner, releaseWhen="OwnersFinished"))
@@ -110,7 +110,7 @@ def test_finished_job_releases_and_the_resource_stays(
 def test_observed_owner_releases_and_the_resource_stays(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """Observe: the owner's end releases the stream, and leaves nothing for GitOps to mend."""
+    """With Observe, the owner's end releases the stream and causes no drift for GitOps."""
     tenant.apply(ephemeral(tenant, "seen", scope, app, tracking="Observe"))
     until_reason(tenant, "seen", "Claimed")
     assert "ownerReferences" not in (tenant.get("eps", "seen") or {})["metadata"]
@@ -131,7 +131,7 @@ def test_prefix_owns_what_the_application_makes(
     scope = f"s{uuid4().hex[:8]}"
     java.create(scope, "flow-old")
     java.create(scope, "unrelated")
-    soon = {"deletionTimeoutSeconds": 10}  # there are no pods whose end it would wait for
+    soon = {"deletionTimeoutSeconds": 10}  # the owner has no pods to wait for
     tenant.apply(ephemeral(tenant, "flow", scope, app, streamPrefix="flow-", **soon))
     until_reason(tenant, "flow", "Claimed")
     time.sleep(2)  # the application starts later than its resource; the doubt lasts a second
@@ -151,7 +151,7 @@ def test_prefix_owns_what_the_application_makes(
 def test_scope_goes_when_it_was_ours_and_is_empty(
     tenant: Tenant, java: ForeignClient, app: Object
 ) -> None:
-    """CreateIfAbsent makes the scope, and its last stream takes it along."""
+    """CreateIfAbsent makes the scope, which goes with its last stream."""
     scope = f"s{uuid4().hex[:8]}"
     other = workload(tenant, "other")
     policy = {"scopePolicy": "CreateIfAbsent"}
@@ -170,7 +170,7 @@ def test_scope_goes_when_it_was_ours_and_is_empty(
 def test_foreign_stream_is_not_touched(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """A stream that Sluice did not make is refused, and survives the resource."""
+    """A foreign stream is refused, and survives the resource."""
     java.create(scope, "theirs")
     tenant.apply(ephemeral(tenant, "theirs", scope, app))
     said = until_reason(tenant, "theirs", "StreamExists")
@@ -184,7 +184,7 @@ def test_foreign_stream_is_not_touched(
 def test_owner_deleted_while_the_operator_is_away(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object, sluice: Operator
 ) -> None:
-    """Nothing depends on seeing it happen."""
+    """An owner's deletion during the operator's absence is noticed later."""
     tenant.apply(ephemeral(tenant, "late", scope, app))
     until_reason(tenant, "late", "Claimed")
     sluice.scale(0)
@@ -203,7 +203,7 @@ def test_owner_deleted_while_the_operator_is_away(
 
 @pytest.mark.exhaustive
 def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, app: Object) -> None:
-    """Of two that claim one stream the younger says so, and does no harm when it goes."""
+    """Of two claims of one stream the younger reports the conflict. Its deletion does no harm."""
     tenant.apply(ephemeral(tenant, "elder", scope, app, stream="same"))
     until_reason(tenant, "elder", "Claimed")
     tenant.apply(ephemeral(tenant, "younger", scope, app, stream="same"))
@@ -218,7 +218,7 @@ def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, ap
 def test_stream_that_was_left_behind_is_taken_over(
     tenant: Tenant, scope: str, java: ForeignClient, app: Object
 ) -> None:
-    """What a resource left that went by force gets a new one, with what is in it."""
+    """A new resource takes over the stream and events of a resource deleted by force."""
     tenant.apply(ephemeral(tenant, "first", scope, app, stream="same"))
     until_reason(tenant, "first", "Claimed")
     java.write(scope, "same", events=10, keys=1)
@@ -236,7 +236,7 @@ def test_stream_that_was_left_behind_is_taken_over(
 
 
 def _job(image: str) -> Object:
-    """A Job that ends at once, in a pod that `restricted` admits."""
+    """Return a Job that ends at once, in a pod that `restricted` admits."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

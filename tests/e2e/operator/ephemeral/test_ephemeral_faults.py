@@ -1,7 +1,7 @@
 """EphemeralStreams while a store is away, operators die and clusters share a store.
 
-The store asks for logins, and is reached through a gate that a test can shut; its own listing tells
-what is there. A store is away from the first test to the last, beside the others.
+The store requires logins, and a test can shut the gate in front of it. The store's own listing is
+the witness. One store is away from the first test to the last.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Outage(NamedTuple):
     Attributes:
         tenant: the namespace of the EphemeralStream `kept`.
         scope: the scope of its stream.
-        gate: the way to the store.
-        watch: what was seen of the resource.
-        began: when the store went away.
+        gate: the gate in front of the store.
+        watch: the watch of the resource.
+        began: the time at which the store went away.
     """
 
     tenant: Tenant
@@ -53,15 +53,15 @@ class Outage(NamedTuple):
     began: float
 
     def said(self) -> list[Object]:
-        """What the resource said in its Ready condition, one after the other."""
+        """The successive Ready conditions of the resource."""
         return [ready_of(resource) for _, resource in self.watch.events()]
 
 
-@pytest.fixture(scope="module", autouse=True)  # the last test waits for less then
+@pytest.fixture(scope="module", autouse=True)  # so that the last test waits for a shorter time
 def outage(
     kube: Cluster, sluice: Operator, guarded: ClusterStore, guarded_java: ForeignClient
 ) -> Iterator[Outage]:
-    """Gives a store that takes calls and answers none, and a resource that was just deleted."""
+    """Yield a store that accepts calls without an answer, and a resource in deletion."""
     with ExitStack() as stack:
         gate = stack.enter_context(Gate(kube, guarded, sluice.image))
         name = f"sluice-test-{uuid4().hex[:8]}"
@@ -84,7 +84,7 @@ def outage(
 def test_store_that_is_away_is_told_while_a_stream_is_deleted(
     outage: Outage, guarded_java: ForeignClient
 ) -> None:
-    """First it takes calls and does not answer, then nobody listens: both are said, with a way."""
+    """A deletion reports a silent store, and one that does not listen, with a remedy."""
     tenant = outage.tenant
     said = until_reason(tenant, "kept", "StoreTimeout")
     assert "sluice.dev/force-orphan" in said["message"]
@@ -104,7 +104,7 @@ def test_store_that_is_away_is_told_while_a_stream_is_deleted(
 def test_namespace_with_many_streams_goes(
     kube: Cluster, locked: Tenant, locked_scope: str, guarded_java: ForeignClient, sluice: Operator
 ) -> None:
-    """40 EphemeralStreams; Secret, store and namespace are deleted, the operator killed midway."""
+    """A namespace with 40 EphemeralStreams goes, though the operator is killed midway."""
     count, app = 40, workload(locked, "app")
     locked.apply(*[ephemeral(locked, f"e{n:02}", locked_scope, app) for n in range(count)])
 
@@ -134,7 +134,7 @@ def test_namespace_with_many_streams_goes(
 def test_operator_killed_between_seal_and_delete(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, sluice: Operator
 ) -> None:
-    """Sealed streams that a dead operator did not come to delete are deleted by the next one."""
+    """The next operator deletes streams that a dead operator sealed but did not delete."""
     scope, streams = locked_scope, ["flow-a", "flow-b", "one"]
     for stream in streams[:2]:
         guarded_java.create(scope, stream)
@@ -158,13 +158,13 @@ def test_operator_killed_between_seal_and_delete(
         locked.until_gone("eps", name)
     assert guarded_java.streams(scope) == []
     after = gate.calls(scope).passed[len(before) :]
-    # The claim's marker as well; a store that takes its time is asked again.
+    # The claim's marker goes as well. A slow store is asked again.
     assert after.count("deleteStream") >= len(streams) + 1
 
 
 @pytest.fixture
 def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
-    """Gives the function that gives the operator a cluster's identity; "" is its own."""
+    """Yield the function that gives the operator a cluster's identity; "" is its own."""
     last = [""]
 
     def change(cluster: str) -> None:
@@ -185,7 +185,7 @@ def test_streams_of_another_cluster_are_left_alone(
     sluice: Operator,
     become: Callable[[str], None],
 ) -> None:
-    """Our tags, even the same resource's, with another cluster's identity: nothing is ours."""
+    """Streams with another cluster's identity are not touched, even under our tags."""
     scope = locked_scope
     guarded_java.create(scope, "flow-a")
     prefix = {"streamPrefix": "flow-", "claim": "ExistingAndNew"}
@@ -194,7 +194,7 @@ def test_streams_of_another_cluster_are_left_alone(
     for name in ("theirs", "flow"):
         until_reason(locked, name, "Claimed")
     there = guarded_java.streams(scope) or []
-    assert {"flow-a", "theirs"} < set(there)  # and what marks the claim to the prefix
+    assert {"flow-a", "theirs"} < set(there)  # and the marker of the claim to the prefix
 
     become("")
     said = until_reason(locked, "theirs", "Conflict")
@@ -203,7 +203,7 @@ def test_streams_of_another_cluster_are_left_alone(
     assert _stale(sluice, locked) == []
     locked.run("delete", "eps", "theirs", "flow", "--wait=false")
     locked.until_gone("eps", "theirs")
-    # One that never was another cluster's fares no better, even if it may adopt.
+    # Another resource may not take them either, even if it may adopt streams.
     locked.apply(ephemeral(locked, "ours", scope, stream="theirs", adopt="IfUnowned"))
     said = until_reason(locked, "ours", "Conflict")
     assert "another cluster" in said["message"]
@@ -212,14 +212,14 @@ def test_streams_of_another_cluster_are_left_alone(
     assert _stale(sluice, locked, "--delete", "--yes") == []
     assert guarded_java.streams(scope) == there
 
-    # Who says that he is the other cluster finds them.
+    # An operator with the other cluster's identity finds them.
     found = _stale(sluice, locked, f"--cluster-id={_ELSEWHERE}", "--delete", "--yes")
     assert sorted(name for one in found for name in one["streams"]) == ["flow-a", "theirs"]
     assert guarded_java.streams(scope) == []
 
 
 def _stale(sluice: Operator, tenant: Tenant, *words: str) -> list[Object]:
-    """What `sluice streams stale` finds in the scope of a namespace."""
+    """Return the output of `sluice streams stale` for the scope of a namespace."""
     pod = ("exec", "deployment/sluice-operator", "--", "sluice", "streams", "stale")
     where = (f"--namespace={tenant.namespace}", "--store=store", "--output=json")
     found = json.loads(sluice.run(*pod, *where, *words))
@@ -230,7 +230,7 @@ def _stale(sluice: Operator, tenant: Tenant, *words: str) -> list[Object]:
 def test_stream_is_deleted_when_the_store_is_back(
     outage: Outage, guarded_java: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """After a while, in which the resource stays and says why, all goes by itself."""
+    """The resource stays with a reason while the store is away, and then goes by itself."""
     tenant, gate = outage.tenant, outage.gate
     time.sleep(max(0.0, outage.began + _AWAY_SECONDS - time.monotonic()))
     said = outage.said()

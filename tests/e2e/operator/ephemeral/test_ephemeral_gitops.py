@@ -21,13 +21,13 @@ _ROUNDS = 8
 
 
 class Seen(NamedTuple):
-    """What would change if anything went round in circles.
+    """Facts that would change in an endless loop.
 
     Attributes:
-        versions: of the resources; every write makes another.
-        made: calls to make a stream in the scope.
-        streams: what the store lists.
-        changes: what the GitOps controller did.
+        versions: the resources' versions, which change with every write.
+        made: number of calls to make a stream in the scope.
+        streams: the store's listing.
+        changes: the changes of the GitOps controller.
     """
 
     versions: tuple[str, ...]
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 def _nothing_happens(
     tenant: Tenant, git: GitOps, java: ForeignClient, gate: Gate, *names: str
 ) -> None:
-    """Nothing changes while the GitOps controller compares a few times."""
+    """Check that nothing changes during a few comparisons of the GitOps controller."""
 
     def look() -> Seen:
         found = tuple((tenant.get("eps", name) or {})["metadata"] for name in names)
@@ -59,7 +59,7 @@ def _nothing_happens(
 def test_resource_made_again_waits_for_its_owner(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, tmp_path: Path
 ) -> None:
-    """Kubernetes deletes the resource with its owner, Git brings it back: no stream, no loop."""
+    """A resource that Git restores after its owner's deletion gets no stream, and no loop."""
     scope, app = locked_scope, workload(locked, "app")
     resource = ephemeral(locked, "helper", scope, app, gracePeriodSeconds=0)
     with GitOps(locked, tmp_path, resource) as git:
@@ -90,7 +90,7 @@ def test_resource_made_again_waits_for_its_owner(
 def test_released_resource_is_as_git_has_it(
     locked: Tenant, locked_scope: str, guarded_java: ForeignClient, gate: Gate, tmp_path: Path
 ) -> None:
-    """Too old, or left by its owner: the stream goes, the resource stays, and Git has no work."""
+    """A released resource stays without its stream, and differs in nothing from Git."""
     scope, app = locked_scope, workload(locked, "app")
     aged = ephemeral(locked, "aged", scope, maxAgeSeconds=20)
     seen = ephemeral(locked, "seen", scope, app, tracking="Observe")

@@ -1,8 +1,8 @@
-"""A real streaming application as owner: it counts words, and makes streams of its own for that.
+"""A real streaming application as owner, which counts words and makes its own streams for that.
 
-It is the one of examples/, with Pravega's Java client, and lives once for all tests: it starts, is
-scaled to nothing and back, and its Deployment is deleted. What there is, another process tells with
-that client; what was counted, the bytes of the output.
+The application is that of examples/, with Pravega's Java client. It runs once for all tests: it
+starts, is scaled to zero and back, and its Deployment is deleted. Another process with that client
+lists the streams. The bytes of the output have the counts.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ SCREENS: Final = {
 
 
 class Life(NamedTuple):
-    """What was seen of the application's life.
+    """Observations of the application's life.
 
     Attributes:
         running: the streams while it ran.
-        scaled: and while it was scaled to nothing.
-        message: what its EphemeralStream said then.
-        results: events of the output, when all of the first lines were counted, and all at last.
+        scaled: the streams while it was scaled to zero.
+        message: the message of its EphemeralStream at that time.
+        results: events of the output, after the first lines and at the end.
         latest: the last result of a word.
-        released: when the first of its streams was seen to be gone.
-        last: when it had made its last stream, and which.
-        left: the streams when its EphemeralStream was gone.
-        seconds: how long things took.
-        screens: what commands showed meanwhile.
+        released: the time at which the first of its streams was gone.
+        last: the time at which it made its last stream, and the stream's name.
+        left: the streams once its EphemeralStream was gone.
+        seconds: durations.
+        screens: the output of commands during its life.
     """
 
     running: set[str]
@@ -93,7 +93,7 @@ class Life(NamedTuple):
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives a namespace that admits restricted pods only, and the example's scope, as new."""
+    """Yield a namespace that admits restricted pods only, and the example's scope, as new."""
     assert sluice
     kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     if java.streams(SCOPE) is not None:
@@ -108,7 +108,7 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def example(tenant: Tenant) -> list[Object]:
-    """Gives the example's objects, for the cluster of the tests."""
+    """Return the example's objects, for the cluster of the tests."""
     image = tenant.cluster.provide(wordcount_image(lambda _: None), say=lambda _: None)
     text = re.sub(r"tcp://[^\s\"]+", tenant.store.uri, EXAMPLE.read_text(encoding="utf-8"))
     text = text.replace("localhost/wordcount:dev", image).replace("namespace: demo", "")
@@ -117,9 +117,9 @@ def example(tenant: Tenant) -> list[Object]:
 
 @pytest.fixture(scope="module")
 def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
-    """Gives what was seen of the application, from its beginning to its end."""
+    """Return the observations of the application's whole life."""
     screens, seconds = {}, {}
-    # On a busy machine the application may be faster than the claim, which counts what comes later.
+    # On a busy machine the application may be faster than the claim, which owns only later streams.
     *claim, deployment = example
     tenant.apply(*claim)
     _until_owned(tenant, streams=0)
@@ -169,13 +169,13 @@ def life(tenant: Tenant, java: ForeignClient, example: list[Object]) -> Life:
 
 
 def test_an_application_makes_streams_of_its_own(life: Life) -> None:
-    """It counts, and has made what it needs for that under its prefix."""
+    """The application counts words, and has made its streams under its prefix."""
     assert life.results[0] == LINES * WORDS
     assert life.running == HELPERS | OTHERS
 
 
 def test_streams_stay_while_it_is_scaled_to_nothing(life: Life) -> None:
-    """The Deployment is the owner, whatever pods it has. What was there before is not owned."""
+    """Streams stay at zero replicas: the Deployment is the owner. Older ones are not owned."""
     (summary,) = life.scaled - life.running
     assert summary.startswith("wordcount-summary-")
     assert life.scaled > life.running
@@ -183,20 +183,20 @@ def test_streams_stay_while_it_is_scaled_to_nothing(life: Life) -> None:
 
 
 def test_it_goes_on_where_it_was(life: Life) -> None:
-    """Scaled up again it finds its state: no line is counted twice, and none is left out."""
+    """Scaled up again, the application finds its state and counts each line once."""
     assert life.results == (LINES * WORDS, 2 * LINES * WORDS)
     assert life.latest == 2 * LINES // KEYS
 
 
 def test_its_streams_go_with_it(life: Life, say: Callable[[str], None]) -> None:
-    """Nothing is left of it, not the claim's mark either; all that is not its own is."""
+    """All its streams go with it, and the claim's marker. Other streams stay."""
     for what, took in life.seconds.items():
         say(f"  {what}: {took:.1f} s")
     assert life.left == OTHERS
 
 
 def test_what_its_pod_makes_while_it_stops_goes_as_well(life: Life) -> None:
-    """The last stream was made when the first were deleted already."""
+    """Streams that its stopping pod makes go as well, even after the first deletions."""
     made, stream = life.last
     assert stream.startswith("wordcount-summary-")
     assert stream not in life.scaled
@@ -204,7 +204,7 @@ def test_what_its_pod_makes_while_it_stops_goes_as_well(life: Life) -> None:
 
 
 def test_other_streams_are_as_they_were(life: Life, java: ForeignClient) -> None:
-    """Input and output are whole, and can be written; so is what was there before."""
+    """Input, output and older streams are whole, and can be written."""
     assert life.left
     assert java.visible(SCOPE, "lines").events == 2 * LINES
     assert java.visible(SCOPE, "counts").events == 2 * LINES * WORDS
@@ -212,14 +212,14 @@ def test_other_streams_are_as_they_were(life: Life, java: ForeignClient) -> None
 
 
 def test_screens_are_true(life: Life) -> None:
-    """The guide shows what the commands print."""
+    """The guide shows the output of the commands."""
     names = {name for name, _ in pages.shown(GUIDE) if name.startswith("app-")}
     assert names == set(SCREENS) == set(life.screens)
     assert pages.difference(GUIDE, life.screens) == ""
 
 
 def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list[Object]) -> None:
-    """Nobody waits for pods of the old one any more: the streams that come may be the new one's."""
+    """After a recreation of the owner, new streams are left alone, as they may be the new one's."""
     store, stream, _ = example
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "again"}
     spec = stream["spec"] | {"streamPrefix": "again-", "owners": [owner]}
@@ -238,17 +238,17 @@ def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list
 
 
 def _write(java: ForeignClient, *, first: int) -> None:
-    """Give it lines to count."""
+    """Write lines for the application to count."""
     java.write(SCOPE, "lines", events=LINES, keys=KEYS, first=first)
 
 
 def _streams(java: ForeignClient) -> set[str]:
-    """What is in the scope, but for the mark of the claim."""
+    """Return the scope's streams, without the marker of the claim."""
     return {name for name in java.streams(SCOPE) or () if not name.startswith("_sluice-")}
 
 
 def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
-    """Wait until each word of so many lines has a result; the results."""
+    """Wait until each word of this number of lines has a result. Return the results."""
 
     def counted() -> int:
         results = java.visible(SCOPE, "counts").events
@@ -258,7 +258,7 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
 
 
 def _last_result(store: ClusterStore, word: str) -> int:
-    """The latest result of a word, read from the bytes of the output.
+    """Return the latest result of a word, read from the bytes of the output.
 
     The segments of a stream that is made again count on, also in a new scope.
     """
@@ -279,7 +279,7 @@ def _last_result(store: ClusterStore, word: str) -> int:
 
 
 def _get(tenant: Tenant, *, streams: int) -> str:
-    """The EphemeralStream as it is shown, once it has so many streams."""
+    """Return the shown EphemeralStream, once it has this number of streams."""
     # It looks every 30 s by itself.
     tenant.run("annotate", "eps", "wordcount", f"sluice.dev/requestedAt={streams}", "--overwrite")
     _until_owned(tenant, streams=streams)
@@ -287,7 +287,7 @@ def _get(tenant: Tenant, *, streams: int) -> str:
 
 
 def _until_owned(tenant: Tenant, *, streams: int) -> None:
-    """Wait until the EphemeralStream says that it has so many streams."""
+    """Wait until the EphemeralStream reports this number of streams."""
 
     def counted() -> bool:
         status = (tenant.get("eps", "wordcount") or {}).get("status", {})
@@ -298,9 +298,9 @@ def _until_owned(tenant: Tenant, *, streams: int) -> None:
 
 @contextmanager
 def _log(tenant: Tenant) -> Iterator[list[str]]:
-    """What the application's pod says until it ends.
+    """Follow the log of the application's pod to its end.
 
-    It is followed by its name: its Deployment may be gone before kubectl has asked for it.
+    The pod is named, since its Deployment may be gone before kubectl asks for it.
     """
     lines: list[str] = []
     (pod,) = (one["metadata"]["name"] for one in tenant.get_all("pods"))
@@ -315,7 +315,7 @@ def _log(tenant: Tenant) -> Iterator[list[str]]:
 
 
 def _last_stream(log: list[str]) -> tuple[datetime, str]:
-    """When the application had made its last stream, and its name."""
+    """Return the time at which the application made its last stream, and the name."""
     (line,) = (line for line in log if "summed up in" in line)
     moment, _, text = line.partition(" ")
     return datetime.fromisoformat(moment), text.rpartition(" ")[2]

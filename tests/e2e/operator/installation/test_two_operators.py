@@ -1,4 +1,4 @@
-"""Two replicas of the operator: one works, and the other takes over when that is killed."""
+"""Two replicas of the operator: one works, and the other takes over after a kill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOW = {"bytesPerSecond": "3500Ki"}
 def test_two_operators_do_nothing_twice(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
-    """Each copy has one Job and is whole, though the pod that works is killed midway."""
+    """Each copy has one Job and is whole, though the working pod is killed midway."""
     sluice.scale(2)
     try:
         leader = until("a replica works", lambda: sluice.leader)
@@ -63,7 +63,7 @@ def test_an_upgrade_under_load_makes_no_gap(
     release: Callable[..., None],
     say: Callable[[str], None],
 ) -> None:
-    """Streams that are asked for all the time become ready, while Helm replaces both replicas."""
+    """While Helm replaces both replicas, new EphemeralStreams still become ready."""
     release(operator={"resyncSeconds": 5, "replicas": 2})
     over, names = threading.Event(), list[str]()
 

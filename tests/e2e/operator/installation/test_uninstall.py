@@ -32,9 +32,9 @@ pytestmark = pytest.mark.alone
 def serve(
     tenant: Tenant, release: Callable[..., None], sluice: Operator
 ) -> Iterator[Callable[..., None]]:
-    """Gives the function that has Sluice serve this namespace only, with a policy to uninstall.
+    """Yield a function that restricts Sluice to this namespace, with a policy to uninstall.
 
-    So the uninstall leaves alone what else is in the cluster. Afterwards Sluice is as it was.
+    So the uninstall leaves the rest of the cluster alone. Afterwards Sluice is restored.
     """
     only = [tenant.namespace]
 
@@ -56,7 +56,7 @@ def serve(
 
 
 def _helper(tenant: Tenant, scope: str) -> Object:
-    """An EphemeralStream that lives as long as its resource."""
+    """Return an EphemeralStream that lives as long as its resource."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "EphemeralStream",
@@ -66,7 +66,7 @@ def _helper(tenant: Tenant, scope: str) -> Object:
 
 
 def _claim(tenant: Tenant, scope: str) -> None:
-    """Have one, with its stream."""
+    """Make an EphemeralStream, and wait for its stream."""
     tenant.apply(_helper(tenant, scope))
     tenant.until(
         "helper is claimed",
@@ -75,7 +75,7 @@ def _claim(tenant: Tenant, scope: str) -> None:
 
 
 def _uninstall(kube: Cluster) -> None:
-    """As an administrator does it."""
+    """Uninstall the release, as an administrator does."""
     where = f"--namespace={NAMESPACE}"
     kube.helm("uninstall", NAME, where, "--wait", PATIENTLY)
 
@@ -86,7 +86,7 @@ def _finalizers(tenant: Tenant, kind: str, name: str) -> list[str]:
 
 
 def _nothing_of_the_hook(tenant: Tenant, sluice: Operator) -> None:
-    """The hook has taken along its account, its rights and its Job."""
+    """Check that the hook's account, rights and Job are gone."""
     assert _HOOK not in sluice.run("get", _HOOK_KINDS, "--output=name")
     assert _HOOK not in tenant.run("get", _RIGHTS, "--output=name")
 
@@ -101,9 +101,9 @@ def test_uninstall_is_refused_while_something_is_held_unless_it_is_to_be_deleted
     sluice: Operator,
     serve: Callable[..., None],
 ) -> None:
-    """It says what is held, and the operator works on after a rollback, as Helm wants it.
+    """A refused uninstall names the held resources. After a rollback the operator works on.
 
-    Deleted, streams go, and unfinished copies with what they staged; nothing is held any more.
+    With the policy Delete, streams, unfinished copies and their staging go, and nothing is held.
     """
     serve("refuse")
     _claim(tenant, scope)
@@ -146,7 +146,7 @@ def test_uninstall_goes_once_nothing_is_held(
     sluice: Operator,
     serve: Callable[..., None],
 ) -> None:
-    """Refused before, it can be asked for again."""
+    """An uninstall that was refused succeeds once nothing is held."""
     serve("refuse")
     _claim(tenant, scope)
     with pytest.raises(LocalClusterError):
@@ -170,9 +170,9 @@ def test_uninstall_leaves_behind_what_is_found_again(
     release: Callable[..., None],
     serve: Callable[..., None],
 ) -> None:
-    """The resource goes and its stream stays; the next operator's pod finds and deletes it.
+    """With Orphan the resource goes and its stream stays. A pod of the next operator deletes it.
 
-    The API server lets the hook do that also where it asks everybody for the verb orphan.
+    The API server allows this to the hook, even if it requires the verb orphan of users.
     """
     serve("orphan", admission={"enabled": True})
     _claim(tenant, scope)
@@ -203,7 +203,7 @@ def test_uninstall_needs_no_operator_to_let_go(
     sluice: Operator,
     serve: Callable[..., None],
 ) -> None:
-    """Where none answers the finalizers are taken off all the same, and the namespace can go."""
+    """Without an operator the finalizers are removed too, and the namespace can go."""
     serve("orphan")
     _claim(tenant, scope)
     assert _finalizers(tenant, "sst", "store")

@@ -1,4 +1,4 @@
-"""What the guides show is what a cluster shows: their examples and their screens.
+"""The examples and screens of the guides, compared with a cluster.
 
 `SLUICE_UPDATE_SCREENS=1` writes today's screens into the guides instead of comparing them.
 """
@@ -79,7 +79,7 @@ SCREENS: Final = {
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives the guides' namespace, with the streams that they copy and without their targets."""
+    """Yield the guides' namespace, with the streams that they copy and without their targets."""
     assert sluice
     kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     for stream, events in EVENTS.items():
@@ -100,9 +100,9 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def screens(tenant: Tenant) -> dict[str, str]:
-    """Gives the screens of a copy that is done, one suspended, one that failed and one that runs.
+    """Return the screens of a finished, a suspended, a failed and a running copy.
 
-    The slow ones come last, and what is shown of them at once, so that they are where they should.
+    The slow copies come last and are shown at once, while they are in the right state.
     """
     found = {}
 
@@ -126,7 +126,7 @@ def screens(tenant: Tenant) -> dict[str, str]:
     tenant.apply(_like(orders, "payments"))
     tenant.until_reason("payments", "SourceNotFound")
     look("get", "wide", "running", "sst-get", "sst-describe")
-    # While clicks is copied still.
+    # clicks is still being copied
     tenant.apply(_of_backup(market))
     look("failed", "done", "suspended", "events", "explain")
     tenant.until("backup is over", lambda: tenant.condition("backup", "Stalled", resource="sccp"))
@@ -141,7 +141,7 @@ def screens(tenant: Tenant) -> dict[str, str]:
 
 @pytest.mark.exhaustive
 def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: ForeignClient) -> None:
-    """The guide's first copy was really run: its target is the source, told by others."""
+    """The guide's first copy works: its target equals the source, by foreign witnesses."""
     assert screens
     ours, theirs = (
         [report["sha256"] for report in tenant.hashes(f"{scope}/orders", segments=SEGMENTS)]
@@ -154,12 +154,12 @@ def test_main_example_copies(tenant: Tenant, screens: dict[str, str], java: Fore
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_screens_are_true(page: Path, screens: dict[str, str]) -> None:
-    """The page shows what the commands print, but for what differs from run to run."""
+    """The page shows the commands' output, except parts that differ from run to run."""
     assert pages.difference(page, screens) == ""
 
 
 def test_every_screen_is_shown() -> None:
-    """There is a screen of each command, and none of another; an application has its own test."""
+    """Each command has a screen, and no other screen exists. Applications have their own test."""
     shown = {name for page in PAGES for name, _ in pages.shown(page)}
     assert {name for name in shown if not name.startswith("app-")} == set(SCREENS)
 
@@ -177,20 +177,20 @@ def test_table_fits_a_terminal(screens: dict[str, str]) -> None:
 def _main_example(
     tenant: Tenant, guide: Path = COPY_GUIDE
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The guide's first example, for the store of the tests."""
+    """Return the guide's first example, for the store of the tests."""
     block = pages.yaml_blocks(guide)[0]
     store, copy = yaml.safe_load_all(re.sub(r"tcp://\S+", tenant.store.uri, block))
     return store, copy
 
 
 def _like(copy: dict[str, Any], name: str) -> dict[str, Any]:
-    """The same copy for another stream, and slow."""
+    """Return the same copy for another stream, and slow."""
     sides = {side: copy["spec"][side] | {"stream": name} for side in ("source", "target")}
     return copy | {"metadata": {"name": name}, "spec": sides | {"limits": SLOW}}
 
 
 def _of_backup(market: dict[str, Any]) -> dict[str, Any]:
-    """A ScopeCopy of what the other copies make, of which only one is whole."""
+    """Return a ScopeCopy of the other copies' targets, only one of which is whole."""
     sides = {
         "source": market["spec"]["source"] | {"scope": "backup"},
         "target": market["spec"]["target"] | {"scope": "backup-copy"},
@@ -200,7 +200,7 @@ def _of_backup(market: dict[str, Any]) -> dict[str, Any]:
 
 
 def _apply_ephemerals(tenant: Tenant) -> None:
-    """The guide's EphemeralStream, one whose owner is not there, one whose stream is another's."""
+    """Apply the guide's EphemeralStream, one without its owner, and one of a foreign stream."""
     (totals,) = yaml.safe_load_all(pages.yaml_blocks(EPHEMERAL_GUIDE)[0])
     (owner,) = totals["spec"]["owners"]
     tenant.run("create", "deployment", owner["name"], "--image=localhost/none:1", "--replicas=0")

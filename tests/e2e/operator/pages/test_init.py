@@ -50,7 +50,7 @@ def test_the_sample_is_made_once_and_no_other_stream_is_touched(
     java: ForeignClient,
     init: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    """Another stream of the name is refused by its field, and what the Job said is shown.
+    """Another stream of the name is refused by its field, with the Job's output.
 
     Once that stream is gone, the same command makes the sample. Run again, it writes nothing.
     """
@@ -82,7 +82,7 @@ def test_what_differs_in_the_cluster_is_named_and_kept(
     store: ClusterStore,
     init: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    """The field, the exit code of wrong input, the resource as it was. A dry run makes nothing."""
+    """A different resource is named by field and kept. A dry run makes nothing."""
     refused = init(uri="tcp://elsewhere:9090")
     assert refused.returncode == 2
     assert "spec.pravega.controllerURI" in refused.stderr

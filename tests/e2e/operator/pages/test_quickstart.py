@@ -36,7 +36,7 @@ NAMESPACES: Final = ("quickstart", "pravega-dev")
 EVENTS: Final = 1000
 SECONDS: Final = 900
 
-# What differs from a person's machine, and nothing else does.
+# The only differences from a user's machine.
 LINES: Final = {
     "kind create cluster": "the cluster of the tests",
     "docker build -t localhost/sluice:dev .": "the image of the tests",
@@ -62,9 +62,9 @@ FILES: Final = {
 def folder(
     kube: Cluster, sluice: Operator, release: Callable[..., None], tmp_path: Path
 ) -> Iterator[Path]:
-    """Yields a folder with the files that README names, and a cluster without Sluice.
+    """Yield a folder with the files that README names, and a cluster without Sluice.
 
-    Afterwards the operator of the tests is there again.
+    Afterwards the operator of the tests is restored.
     """
     images = {
         "SLUICE": kube.provide(sluice_image(), say=lambda _: None),

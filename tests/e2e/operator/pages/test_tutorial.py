@@ -1,4 +1,4 @@
-"""The tutorial is what a cluster shows: its commands, its screens and its picture.
+"""The commands, screens and picture of the tutorial, compared with a cluster.
 
 `SLUICE_UPDATE_SCREENS=1` writes today's screens into the page instead of comparing them.
 """
@@ -51,7 +51,7 @@ SCREENS: Final = {
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Gives the tutorial's namespace, with the stream that it begins with."""
+    """Yield the tutorial's namespace, with the stream that it begins with."""
     assert sluice
     clear(kube)
     fill(java)
@@ -61,7 +61,7 @@ def tenant(
 
 
 def clear(kube: Cluster) -> None:
-    """Delete what the tutorial makes, and the files of an archive with it."""
+    """Delete the objects of the tutorial, and the files of its archive."""
     gone = ("--ignore-not-found", PATIENTLY)
     kube.kubectl("delete", "namespace", NAMESPACE, *gone)
     kube.kubectl("delete", "pv", "tutorial", *gone)
@@ -79,7 +79,7 @@ def fill(java: ForeignClient) -> None:
 
 
 def play(tenant: Tenant) -> tuple[dict[str, str], str]:
-    """Do what the tutorial says. Return the screens, and the output of `sluice status`."""
+    """Follow the tutorial. Return the screens, and the output of `sluice status`."""
     found = {}
 
     def look(name: str) -> None:
@@ -111,7 +111,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
 
 
 def sluice_status(tenant: Tenant) -> str:
-    """The output of `sluice status`, with its colours."""
+    """Return the output of `sluice status`, with its colours."""
     environment = {"KUBECONFIG": str(tenant.cluster.kubeconfig), "FORCE_COLOR": "1"}
     return subprocess.run(
         [SLUICE, "status", "--namespace", tenant.namespace],
@@ -135,7 +135,7 @@ def update(screens: dict[str, str], status: str) -> None:
 
 @pytest.fixture(scope="module")
 def played(tenant: Tenant) -> tuple[dict[str, str], str]:
-    """Gives the screens and the status of a tutorial that was done."""
+    """Return the screens and the status after the tutorial."""
     screens, status = play(tenant)
     if pages.UPDATE:
         update(screens, status)
@@ -143,14 +143,14 @@ def played(tenant: Tenant) -> tuple[dict[str, str], str]:
 
 
 def test_screens_are_true(played: tuple[dict[str, str], str]) -> None:
-    """The page shows what the commands print, but for what differs from run to run."""
+    """The page shows the commands' output, except parts that differ from run to run."""
     screens, _ = played
     assert {name for name, _ in pages.shown(PAGE)} == set(SCREENS)
     assert pages.difference(PAGE, screens) == ""
 
 
 def test_the_picture_is_true(played: tuple[dict[str, str], str]) -> None:
-    """It shows what `sluice status` prints, but for what differs from run to run."""
+    """The picture shows the output of `sluice status`, except parts that differ between runs."""
     _, status = played
     now = pictures.described(pictures.draw("status", STATUS, status))
     assert pages.normal(pictures.text_of(PICTURE)) == pages.normal(now)
@@ -159,7 +159,7 @@ def test_the_picture_is_true(played: tuple[dict[str, str], str]) -> None:
 def test_the_stream_is_gone_and_its_copy_is_not(
     played: tuple[dict[str, str], str], java: ForeignClient
 ) -> None:
-    """The restored stream went with its workload; the stream that was archived has all events."""
+    """The restored stream went with its workload. The archived stream has all events."""
     assert played
     assert not java.streams("report")
     assert java.read("out", "events").events == EVENTS

@@ -144,7 +144,7 @@ def roles(objects: Rendered) -> Manifest:
 
 
 def granted(namespace: str, name: str, rules: list[Manifest], user: str) -> Iterator[Manifest]:
-    """Yield what gives a user these rights in a namespace."""
+    """Yield the objects that give a user these rights in a namespace."""
     metadata = {"name": name, "namespace": namespace}
     common = {"apiVersion": f"{_RBAC}/v1", "metadata": metadata}
     yield common | {"kind": "Role", "rules": rules}
@@ -157,7 +157,7 @@ def granted(namespace: str, name: str, rules: list[Manifest], user: str) -> Iter
 
 @pytest.fixture(scope="module")
 def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
-    """Gives namespaces that no operator serves, with roles; the policies hold in one of them."""
+    """Yield namespaces that no operator serves, with roles; the policies hold in one of them."""
     assert definitions
     release = f"sluice-{uuid4().hex[:8]}"
     judged, free, other = (f"{OUTSIDE}{uuid4().hex[:12]}" for _ in range(3))
@@ -227,7 +227,7 @@ def test_roles_come_first(site: Site, act: str) -> None:
 
 
 def test_the_operator_is_not_asked(site: Site) -> None:
-    """It makes the copies of restore drills, whose StreamArchive was judged; nothing else."""
+    """The policies exempt the operator, which makes only the copies of restore drills."""
     for act in ("copy", "restore", "profile"):
         assert site.refusal("operator", ACTS[act]) == ""
     for act in ("scope", "archive", "ephemeral"):
@@ -235,7 +235,7 @@ def test_the_operator_is_not_asked(site: Site) -> None:
 
 
 def test_a_store_of_another_namespace_is_left_to_its_grant(site: Site) -> None:
-    """Who is admitted there has no role there; the operator asks that StreamStore."""
+    """A store of another namespace needs no role there. The operator checks its grant."""
     body = changed(COPY, "spec.source.storeRef", _ELSEWHERE)
     assert site.refusal("tenant", body) == ""
     assert "you may not use" in site.refusal("clerk", body), "the target is at home"
@@ -244,7 +244,7 @@ def test_a_store_of_another_namespace_is_left_to_its_grant(site: Site) -> None:
 
 
 def test_a_change_needs_rights_for_what_it_adds(site: Site) -> None:
-    """So anybody who may edit stops a copy at night, and nobody gets more by a detour."""
+    """A change needs rights only for added acts. So any editor may suspend a copy."""
     objects, name = objects_in(site.cluster), f"made-{uuid4().hex[:8]}"
     running = changed(COPY, "metadata.name", name)
     running = changed(running, "spec.sourceOnComplete", "Delete")
@@ -265,7 +265,7 @@ def test_a_change_needs_rights_for_what_it_adds(site: Site) -> None:
 
 @pytest.mark.parametrize("user", ["clerk", "admin"])
 def test_streamstores_have_addresses_that_the_administrator_allows(site: Site, user: str) -> None:
-    """Nobody is above the list; the operator judges by the same one."""
+    """The list of addresses holds for every user. The operator uses the same list."""
     uri, s3 = "spec.pravega.controllerURI", BUCKET["spec"]["s3"]
     for server in allowed_servers.ALLOWED:
         assert site.refusal(user, changed(STORE, uri, server)) == "", server

@@ -1,4 +1,4 @@
-"""The definitions on a real API server: what it takes, stores, explains and shows."""
+"""The definitions on a real API server, which accepts, stores, explains and shows resources."""
 
 import json
 import re
@@ -122,7 +122,7 @@ def test_a_good_copy_is_taken(applier: Applier, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
-    """Gives a client that is faster than a process for each question."""
+    """Return a client that is faster than a process for each question."""
     return client.CustomObjectsApi(config.new_client_from_config(str(kube.kubeconfig)))
 
 
@@ -136,7 +136,7 @@ def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
 def test_a_quantity_has_one_verdict(
     applier: Applier, api: client.CustomObjectsApi, path: str, written: object
 ) -> None:
-    """Whatever stands where a quantity is wanted, API server and model agree on it."""
+    """API server and model agree on every value in place of a quantity."""
     wanted = changed(COPY, path, written)
     place = ("sluice.dev", "v1alpha1", applier.namespace, "streamcopies")
     try:
@@ -154,9 +154,9 @@ def test_a_quantity_has_one_verdict(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_field_is_explained(applier: Applier, kind: KindSpec) -> None:
-    """What `kubectl explain` shows has the model's own words for each field."""
+    """`kubectl explain` shows the model's description of each field."""
     parts = structural(kind)["properties"]
-    # All that it prints comes from here; a call of it for each field would take a minute.
+    # kubectl explain prints this. A call of it for each field would take a minute.
     served = json.loads(applier.run("get", "--raw", f"/openapi/v3/apis/{applier.group}/v1alpha1"))
     (published,) = (
         schema["properties"]
@@ -176,12 +176,12 @@ def _described(properties: dict[str, Any]) -> Iterator[str]:
 
 
 def _squeezed(words: str) -> str:
-    """Words without the spaces at which lines are broken."""
+    """Return a text without the white space at which lines are broken."""
     return "".join(words.split())
 
 
 def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
-    """A resource is stored as it was written, but for what later defaults must not change."""
+    """A resource is stored as written, except fields whose defaults must not change later."""
     stored = applier.apply(changed(COPY, "metadata.name", "defaults"))
     kept = {"scopePolicy": "MustExist", "onExists": "Fail", "sealWhenDone": False}
     filled = COPY["spec"]["target"] | kept
@@ -194,7 +194,7 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
 
 
 def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
-    """What the operator writes is stored as it is, even if every text has its full length."""
+    """The operator's status is stored unchanged, even if every text has its full length."""
     name = "status"
     unwatched.apply(changed(COPY, "metadata.name", name))
     schema = structural(next(kind for kind in KINDS if kind.name == "StreamCopy"))
@@ -217,7 +217,7 @@ def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
     ids=["condition", "percent", "length", "time", "history"],
 )
 def test_a_wrong_status_is_refused(unwatched: Applier, status: dict[str, Any], said: str) -> None:
-    """A status is held to its schema, whoever writes it."""
+    """A status must match its schema, whichever client writes it."""
     unwatched.apply(changed(COPY, "metadata.name", "wrong"))
     with pytest.raises(LocalClusterError) as caught:
         unwatched.write_status("streamcopies", "wrong", status)
@@ -244,7 +244,7 @@ def test_conditions_of_two_writers_stay(unwatched: Applier) -> None:
 
 
 def test_columns_tell_the_story(unwatched: Applier) -> None:
-    """`kubectl get` fits into 80 characters while a copy runs; `-o wide` shows whence and where."""
+    """`kubectl get` fits into 80 characters. `-o wide` also shows source and target."""
     name = "orders-of-europe"
     unwatched.apply(changed(COPY, "metadata.name", name))
     reason = max((found.__name__ for found in errors(SluiceError)), key=len)
@@ -305,7 +305,7 @@ def test_stores_and_copies_are_streams(applier: Applier) -> None:
 
 
 def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
-    """`kubectl get -o yaml` of a resource, with all that Kubernetes added, is a file for us."""
+    """The command line reads the output of `kubectl get -o yaml` as a file."""
     name = "printed"
     applier.apply(changed(COPY, "metadata.name", name))
     applier.apply(changed(STORE, "metadata.name", name))
@@ -318,7 +318,7 @@ def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
 
 
 def test_a_copy_that_was_not_looked_at_is_not_current(unwatched: Applier) -> None:
-    """Tools that compare generations see that nobody has seen the resource yet."""
+    """Tools that compare generations see that the operator has not seen the resource yet."""
     unwatched.apply(changed(COPY, "metadata.name", "fresh"))
     stored = json.loads(unwatched.get("streamcopies", "fresh", "--output=json"))
     assert stored["status"]["observedGeneration"] == -1
@@ -326,7 +326,7 @@ def test_a_copy_that_was_not_looked_at_is_not_current(unwatched: Applier) -> Non
 
 
 def errors(root: type[SluiceError]) -> Iterator[type[SluiceError]]:
-    """All errors below one: their names are reasons."""
+    """Yield all subclasses of an error. Their names are reasons."""
     for found in root.__subclasses__():
         yield found
         yield from errors(found)

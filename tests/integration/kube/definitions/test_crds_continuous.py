@@ -1,4 +1,4 @@
-"""Copies that follow their source, on a real API server: what it takes, refuses and lets change."""
+"""Copies that follow their source, on a real API server: accepted, refused and changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("changes", GOOD, ids=label)
 def test_what_the_model_takes_is_taken(applier: Applier, changes: dict[str, object]) -> None:
-    """The rules of the API server are those of the command line."""
+    """The API server accepts what the command line accepts."""
     assert not applier.refusal_of_new(continuous(changes))
 
 
@@ -25,7 +25,7 @@ def test_what_the_model_takes_is_taken(applier: Applier, changes: dict[str, obje
 def test_what_the_model_refuses_is_refused(
     applier: Applier, changes: dict[str, object], path: str, said: str
 ) -> None:
-    """With the same field, and with what to do."""
+    """The API server refuses what the model refuses, with the same field and a remedy."""
     refusal = applier.refusal_of_new(continuous(changes))
     assert path in refusal
     assert said in refusal
@@ -33,7 +33,7 @@ def test_what_the_model_refuses_is_refused(
 
 @pytest.mark.parametrize(("before", "after"), [(COPY, CONTINUOUS), (CONTINUOUS, COPY)])
 def test_the_mode_stays(applier: Applier, before: dict[str, Any], after: dict[str, Any]) -> None:
-    """A copy begins to follow, or stops to, under another name only."""
+    """A copy's mode cannot change: following needs another resource."""
     name = "mode-of-" + ("one" if before is COPY else "other")
     applier.apply(changed(before, "metadata.name", name))
     refusal = applier.refusal(changed(after, "metadata.name", name))
@@ -56,14 +56,14 @@ def test_the_mode_stays(applier: Applier, before: dict[str, Any], after: dict[st
     ids=label,
 )
 def test_how_it_ends_can_be_changed(applier: Applier, changes: dict[str, object]) -> None:
-    """While it runs, and back."""
+    """The fields for the end can be changed and changed back while the copy runs."""
     applier.apply(continuous(changes | {"metadata.name": "ends"}))
     assert not applier.refusal(continuous({"metadata.name": "ends"}))
 
 
 @pytest.mark.parametrize("state", few(["Draining", *SEALED], 2))
 def test_a_sealed_source_stays_wished_for(unwatched: Applier, state: str) -> None:
-    """Once the status says that the source is sealed, nothing else can be asked for any more."""
+    """Once the status says that the source is sealed, the cutover cannot change."""
     name = f"cut-{state.lower()}"
     seals = {"metadata.name": name, "spec.cutover": "SealAndDrain"}
     unwatched.apply(continuous(seals))

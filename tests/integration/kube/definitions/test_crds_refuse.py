@@ -1,4 +1,4 @@
-"""What the API server refuses, and what it says; the command line has to refuse the same."""
+"""The API server's refusals and their messages. The command line must refuse the same."""
 
 from typing import Any
 
@@ -170,7 +170,7 @@ SECURED = changed(
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
-    """A store with one wrong field."""
+    """Return a store with one wrong field."""
     if "tls." in path:
         return changed(SECURED, path, value)
     return changed(LOGIN if "auth." in path else STORE, path, value)
@@ -226,7 +226,7 @@ def test_good_resources_of_archives_are_accepted(applier: Applier, good: dict[st
 def test_an_archive_stays_the_same(
     applier: Applier, path: str, values: dict[str, object], said: str
 ) -> None:
-    """What is archived where, and how, cannot be changed; the refusal says what to do instead."""
+    """Source, destination and format of an archive cannot change. The refusal has a remedy."""
     applier.apply(ARCHIVE)
     refusal = applier.refusal(wrong_archives.made(ARCHIVE, values))
     assert path.rpartition(".")[0] in refusal
@@ -256,7 +256,7 @@ def test_a_good_ephemeral_stream_is_accepted(applier: Applier, values: dict[str,
 def test_an_ephemeral_stream_stays_the_same(
     applier: Applier, path: str, values: dict[str, object], said: str
 ) -> None:
-    """Which streams a resource owns cannot be changed; the refusal says what to do instead."""
+    """The streams of an EphemeralStream cannot change. The refusal has a remedy."""
     applier.apply(EPHEMERAL)
     refusal = applier.refusal(ephemeral(values))
     assert path in refusal
@@ -272,7 +272,7 @@ def test_a_copy_onto_itself_is_refused(applier: Applier) -> None:
 
 
 def test_executors_of_no_number_are_refused(applier: Applier) -> None:
-    """What executors look like cannot be said where there are none."""
+    """Settings of executors are refused if their number is 0."""
     runtime = {"executors": 0, "executor": {"resources": {"memory": "2Gi"}}}
     refusal = applier.refusal(changed(COPY, "spec.runtime", runtime))
     assert "spec.runtime.executor: Forbidden" in refusal
@@ -291,7 +291,7 @@ def test_executors_of_no_number_are_refused(applier: Applier) -> None:
     ),
 )
 def test_source_and_target_stay(applier: Applier, path: str) -> None:
-    """A copy cannot be made into another one; the refusal says what to do instead."""
+    """Source and target of a copy cannot change. The refusal has a remedy."""
     applier.apply(COPY)
     refusal = applier.refusal(changed(COPY, path, "another"))
     side = path.split(".")[1]
@@ -314,7 +314,7 @@ def test_source_and_target_stay(applier: Applier, path: str) -> None:
     ),
 )
 def test_all_else_can_be_changed(applier: Applier, path: str, value: object) -> None:
-    """What a copy may use, and whether it runs, can be changed while it is there."""
+    """Limits, runtime and suspension of a copy can change at any time."""
     applier.apply(COPY)
     assert not applier.refusal(changed(COPY, path, value))
 
@@ -331,6 +331,6 @@ def test_server_side_apply_names_an_unknown_field(
 
 
 def test_unknown_fields_are_never_stored(applier: Applier) -> None:
-    """A client that asks not to be told of unknown fields does not get them stored."""
+    """Unknown fields are never stored, even for a client that ignores warnings."""
     wrong = changed(changed(COPY, "spec.publish", "Atomic"), "metadata.name", "unknown")
     assert "publish" not in applier.apply(wrong, "--validate=false")["spec"]

@@ -1,4 +1,4 @@
-"""What users copy out of our files: the examples, and the YAML of the guides."""
+"""The resources that users copy from our files: the examples, and the YAML of the guides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GUIDES: Final = [
 
 @pytest.fixture(scope="module")
 def namespace(kube: Cluster) -> Iterator[str]:
-    """Gives a namespace where examples can be tried out."""
+    """Yield a namespace in which examples can be applied."""
     name = f"examples-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield name
@@ -60,7 +60,7 @@ def applied(kube: Cluster, namespace: str, objects: list[dict[str, Any]]) -> lis
 
 
 def test_the_api_server_takes_the_examples(kube: Cluster, namespace: str) -> None:
-    """Every example can be applied as it stands, and has something of ours."""
+    """The API server accepts every example unchanged. Each has a resource of Sluice."""
     ours = {kind.name for kind in KINDS}
     every = {path: objects_in(path.read_text(encoding="utf-8")) for path in EXAMPLES}
     for path, objects in every.items():
@@ -70,7 +70,7 @@ def test_the_api_server_takes_the_examples(kube: Cluster, namespace: str) -> Non
 
 
 def test_the_api_server_takes_the_yaml_of_the_guides(kube: Cluster, namespace: str) -> None:
-    """Every block of it, as a user copies it."""
+    """The API server accepts every YAML block of the guides."""
     blocks = {path: yaml_blocks(path) for path in GUIDES}
     assert all(len(found) >= 2 for found in blocks.values())
     together = [one for found in blocks.values() for block in found for one in objects_in(block)]

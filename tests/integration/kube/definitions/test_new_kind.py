@@ -26,7 +26,7 @@ _PROGRAM = (sys.executable, "-m", "support.kinds.heartbeat")
 
 @pytest.fixture
 def heartbeats(kube: Cluster) -> None:
-    """Has the API server know the kind."""
+    """Install the definition of the kind."""
     text = yaml.safe_dump(left(definition(HEARTBEAT)))
     kube.kubectl("apply", "--server-side", "--filename=-", stdin=text)
     name = f"crd/{HEARTBEAT.plural}.sluice.dev"
@@ -38,7 +38,7 @@ def heartbeats(kube: Cluster) -> None:
 def test_a_registered_kind_needs_no_other_change(
     kube: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its resources are watched, checked, reconciled, shown, held, and hold their StreamStore."""
+    """Resources of a registered kind are watched, checked, reconciled, shown and held."""
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
     tenant = Tenant(kube, namespace, None, print)
 

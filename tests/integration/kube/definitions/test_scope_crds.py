@@ -1,4 +1,4 @@
-"""ScopeCopies on a real API server: what it takes, refuses, keeps, and shows."""
+"""ScopeCopies on a real API server, which accepts, refuses, keeps and shows them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_wrong_one_is_refused(
 def test_a_copy_stays_the_same(
     applier: Applier, path: str, values: dict[str, object], said: str
 ) -> None:
-    """What is copied where cannot be changed; the refusal says what to do instead."""
+    """Source and target of a ScopeCopy cannot change. The refusal has a remedy."""
     applier.apply(SCOPE)
     refusal = applier.refusal(scope_copy(values))
     assert f"{path}: Forbidden: {said}" in refusal
@@ -71,7 +71,7 @@ def test_a_copy_stays_the_same(
 
 
 def test_a_schedule_can_be_changed_but_neither_added_nor_removed(applier: Applier) -> None:
-    """So a copy is for once or for good. Retention may be changed at any time, as of an archive."""
+    """A copy keeps or lacks its schedule for good. Retention may change at any time."""
     scheduled = changed(scope_copy(ARCHIVED | APPEND | HOURLY), "metadata.name", "nightly")
     once = changed(scope_copy(ARCHIVED | APPEND), "metadata.name", "once")
     applier.apply(scheduled)
@@ -103,13 +103,13 @@ def test_what_is_selected_cannot_be_left_out_later(applier: Applier, field: str)
 
 @pytest.mark.parametrize("values", few(CHANGEABLE, 3), ids=label)
 def test_all_else_can_be_changed(applier: Applier, values: dict[str, object]) -> None:
-    """What a copy may use, and whether it runs, can be changed while it is there."""
+    """Limits, runtime and suspension of a copy can change at any time."""
     applier.apply(SCOPE)
     assert not applier.refusal(scope_copy(values))
 
 
 def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
-    """A resource is stored as it was written, but for what later defaults must not change."""
+    """A resource is stored as written, except fields whose defaults must not change later."""
     wanted = scope_copy({"metadata.name": "defaults", "spec.streams": {}})
     stored = applier.apply(wanted)
     frozen = {"onExists": "Fail", "onTruncation": "Fail", "sourceOnComplete": "Retain"}
@@ -122,7 +122,7 @@ def test_only_what_is_frozen_is_filled_in(applier: Applier) -> None:
 
 
 def test_a_target_of_archives_is_filled_in_as_well(applier: Applier) -> None:
-    """With what is so in any case; it is taken back as it was written."""
+    """A target of archives gets its fixed defaults, and the original can be applied again."""
     wanted = scope_copy({"metadata.name": "archived", **ARCHIVED})
     stored = applier.apply(wanted)
     archive = wanted["spec"]["target"]["archive"] | {"format": "Segments"}
@@ -132,7 +132,7 @@ def test_a_target_of_archives_is_filled_in_as_well(applier: Applier) -> None:
 
 
 def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
-    """What the operator writes is stored as it is, even if every text has its full length."""
+    """The operator's status is stored unchanged, even if every text has its full length."""
     unwatched.apply(changed(SCOPE, "metadata.name", "status"))
     schema = structural(next(kind for kind in KINDS if kind.name == "ScopeCopy"))
     wanted = ScopeCopyStatus.read(largest(schema["properties"]["status"]))
@@ -143,7 +143,7 @@ def test_a_status_is_taken_and_read_back(unwatched: Applier) -> None:
 
 
 def test_columns_tell_the_story(unwatched: Applier) -> None:
-    """`kubectl get` fits into 80 characters while a copy runs; `-o wide` shows whence and where."""
+    """`kubectl get` fits into 80 characters. `-o wide` also shows source and target."""
     name = "everything"
     unwatched.apply(changed(SCOPE, "metadata.name", name))
     condition = Condition(
@@ -187,7 +187,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
 
 
 def test_what_kubectl_prints_can_be_read(applier: Applier) -> None:
-    """`kubectl get -o yaml` of a resource, with all that Kubernetes added, is a file for us.
+    """The command line reads the output of `kubectl get -o yaml` as a file.
 
     The category and the short name find it.
     """

@@ -1,6 +1,6 @@
 """A hostile tenant beside a neighbour, at a real API server and operator.
 
-The operator runs with all rights, so what it refuses it refuses by itself.
+The operator runs with all rights, so every refusal is its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def evil(
 
 @pytest.fixture(autouse=True)
 def _nothing_of_the_neighbours(evil: Evil) -> Iterator[None]:
-    """Check after each act that the neighbour's Secret is as it was, and is told to nobody."""
+    """Check after each act that the neighbour's Secret is unchanged and nowhere disclosed."""
     before, heard = evil.login(), len(evil.hidden.heard)
     yield
     assert evil.login() == before

@@ -37,7 +37,7 @@ FORGERIES: Final = ("plain", "immutable", "owned", "stated", "own Secret", "spoi
 def test_a_plan_that_the_operator_did_not_write_leads_nowhere(
     evil: Evil, kind: str, forgery: str
 ) -> None:
-    """A copy whose StreamStore is not there connects to no address of a tenant's ConfigMap."""
+    """A copy without its StreamStore connects to no address of a forged plan."""
     name = f"{kind}-{FORGERIES.index(forgery)}"
     secret = PRECIOUS if forgery == "own Secret" else evil.way
     honest = StreamCopyPlan(
@@ -89,7 +89,7 @@ def _pod(name: str, labels: dict[str, str]) -> Object:
 
 @pytest.mark.parametrize("foreign", ["Job of a label", "Job of our name", "Pod of a label"])
 def test_a_job_or_pod_with_our_labels_is_neither_ours_nor_deleted(evil: Evil, foreign: str) -> None:
-    """A copy that is deleted ends its Jobs before it drops anything; this is none of them."""
+    """The deletion of a copy ends its own Jobs, but no forged Job or pod with our labels."""
     name = foreign.lower().replace(" ", "-")
     uid = evil.make(copy(name, finalizers=[STAGING_FINALIZER]))["metadata"]["uid"]
     labels = child_labels(uid, "driver") | {ATTEMPT_LABEL: "1"}
@@ -115,7 +115,7 @@ NOTES: Final = {
 
 @pytest.mark.parametrize("note", NOTES)
 def test_annotations_of_a_copy_are_read_as_text(evil: Evil, note: str) -> None:
-    """The operator looks at the copy, and says what it says of any other."""
+    """Annotations of a copy are read as text. The copy gets the usual status."""
     name = f"noted-{list(NOTES).index(note)}"
     evil.make(copy(name, annotations=NOTES[note]))
     evil.look("streamcopy", name)
@@ -125,7 +125,7 @@ def test_annotations_of_a_copy_are_read_as_text(evil: Evil, note: str) -> None:
 
 
 def test_controls_of_a_tenants_own_lead_nowhere(evil: Evil) -> None:
-    """They hold numbers; others are not read."""
+    """Forged controls lead nowhere: only their numbers are read."""
     made = evil.make(copy("controlled"))
     uid = made["metadata"]["uid"]
     evil.make(

@@ -30,7 +30,7 @@ def _owned(name: str, *, owner: str, namespace: str) -> Object:
 
 
 def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
-    """Whether there is such an owner, or such a namespace, the same is said, and nothing of it."""
+    """The status is the same, whether the neighbour's owner or namespace exists or not."""
     owners = {
         "there": ("kube-root-ca.crt", evil.victim),
         "not-there": ("no-such-thing", evil.victim),
@@ -53,7 +53,7 @@ def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
 
 
 def _neighbours(evil: Evil, name: str, to: str) -> Object:
-    """A StreamStore of the neighbour's, with a login, that is shared with a namespace."""
+    """Return a StreamStore of the neighbour's, with a login, that is shared with a namespace."""
     body = store(name, secret=LOGIN, namespace=evil.victim)
     grant = {"selector": {"matchLabels": {"kubernetes.io/metadata.name": to}}}
     body["spec"]["access"] = {"sharedWith": [grant]}
@@ -61,7 +61,7 @@ def _neighbours(evil: Evil, name: str, to: str) -> Object:
 
 
 def _naming(evil: Evil, kind: str, name: str, named: str, **meta: Any) -> Object:
-    """A tenant's resource in a StreamStore of the neighbour's."""
+    """Return a tenant's resource in a StreamStore of the neighbour's."""
     made = {**MAKES, "ephemeralstream": helper}
     text = json.dumps(made[kind](name, **meta))
     reference = json.dumps({"name": named, "namespace": evil.victim})
@@ -90,7 +90,7 @@ NAMING: Final = (*MAKES, "ephemeralstream")
 def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
     evil: Evil, kind: str, ploy: str
 ) -> None:
-    """The same status, word for word; and nobody holds the neighbour's StreamStore so."""
+    """An unshared store and a missing one give the same status, and neither is held."""
     theirs = _neighbours(evil, "hidden", to="somebody-else")
     evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(theirs))
     said = []
@@ -116,7 +116,7 @@ def test_whether_a_neighbour_has_a_store_is_told_to_none_whom_it_does_not_admit(
 def test_a_login_of_a_shared_store_is_nowhere_in_the_tenants_namespace(
     evil: Evil, kind: str
 ) -> None:
-    """He may use the store by the operator, and gets no Secret, Job or word of it."""
+    """The tenant's namespace gets no Secret and no Job of a shared store with a login."""
     theirs = _neighbours(evil, "shared", to=evil.namespace)
     evil.cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump(theirs))
     jobs = evil.act("get", "jobs,secrets", "--output=name")

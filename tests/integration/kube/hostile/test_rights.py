@@ -1,4 +1,4 @@
-"""What Kubernetes refuses a hostile tenant, by the rights of `edit` and by Sluice's definitions."""
+"""Kubernetes' refusals to a hostile tenant, by the rights of `edit` and by Sluice's definitions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FORBIDDEN: Final[dict[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("act", FORBIDDEN)
 def test_what_the_rights_of_a_tenant_do_not_give(evil: Evil, act: str) -> None:
-    """Statuses are the operator's word, and neighbours' objects are the neighbours'."""
+    """A tenant can write neither statuses nor objects of neighbours."""
     places = {"EVIL": evil.namespace, "VICTIM": evil.victim}
     words = list(FORBIDDEN[act])
     for place, name in places.items():
@@ -92,6 +92,6 @@ REFUSED: Final = dict(_refused())
 
 @pytest.mark.parametrize("act", REFUSED)
 def test_names_addresses_and_folders_that_definitions_refuse(evil: Evil, act: str) -> None:
-    """No resource with such a field ever gets as far as the operator."""
+    """The definitions refuse bad names, addresses and folders before the operator sees them."""
     with pytest.raises(LocalClusterError, match="is invalid"):
         evil.make(REFUSED[act])

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def test_the_stranger_hears_what_tenants_send_him_themselves(evil: Evil) -> None:
-    """A tenant's own Secret goes where his own StreamStore says, so this would see others'."""
+    """The stranger receives a tenant's own Secret. So it would also receive another's."""
     evil.make(store("mine", evil.stranger.uri, secret="mine"))  # noqa: S106 - its name
     until("he hears it", lambda: "open-sesame" in str(evil.stranger.heard))
 
 
 def test_a_secret_is_looked_for_in_the_namespace_of_its_store_only(evil: Evil) -> None:
-    """That a neighbour has one of this name makes no difference."""
+    """A Secret is read only in its store's namespace, even if a neighbour has one of the name."""
     evil.make(store("namesake", evil.hidden.uri, secret=LOGIN))
     evil.look("streamstore", "namesake")
     found = evil.get("streamstore", "namesake")
@@ -38,7 +38,7 @@ WAYS: Final = ["WAY", "../secrets/precious", "%2e%2e/secrets", PRECIOUS, "", "x"
 
 @pytest.mark.parametrize("number", range(len(WAYS)))
 def test_an_annotation_lets_no_secret_go(evil: Evil, number: int) -> None:
-    """Which Secrets a StreamStore holds is known from its status."""
+    """An annotation releases no Secret: the status lists the held ones."""
     name, held = f"holder-{number}", WAYS[number].replace("WAY", evil.way)
     meta = {"finalizers": [IN_USE_FINALIZER], "annotations": {HELD: held}}
     evil.make(store(name, evil.stranger.uri, **meta))
@@ -48,7 +48,7 @@ def test_an_annotation_lets_no_secret_go(evil: Evil, number: int) -> None:
 
 
 def test_a_status_that_comes_with_a_new_store_lets_no_secret_go(evil: Evil) -> None:
-    """The API server drops it."""
+    """A forged status of a new store releases no Secret: the API server drops it."""
     made = store("stated", evil.stranger.uri, finalizers=[IN_USE_FINALIZER])
     evil.make(made | {"status": {"heldSecrets": [PRECIOUS]}})
     evil.delete("streamstore", "stated")
@@ -63,7 +63,7 @@ def _is_held(evil: Evil) -> None:
 
 
 def test_a_copy_owned_by_the_neighbours_secret_takes_nothing_along(evil: Evil) -> None:
-    """Owners are of the same namespace; the Secret stays as it is when the copy goes."""
+    """A copy with the neighbour's Secret as owner leaves that Secret unchanged."""
     owner = {"apiVersion": "v1", "kind": "Secret", "name": LOGIN}
     owner["uid"] = evil.login()["metadata"]["uid"]
     evil.make(copy("adopted", ownerReferences=[owner]))

@@ -1,4 +1,4 @@
-"""The chart on a real cluster: what the API server accepts, and what stays when it goes."""
+"""The chart on a real cluster: the API server's checks, and the remains of an uninstall."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ NOT_HERE = {"monitoring.coreos.com/v1"}
 
 @pytest.fixture(scope="module")
 def system(kube: Cluster) -> Iterator[str]:
-    """Gives a namespace for an operator, where the API server lets only restricted pods in."""
+    """Yield a namespace for an operator, which admits only restricted pods."""
     name = f"chart-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     kube.kubectl("label", "namespace", name, *RESTRICTED)
@@ -41,7 +41,7 @@ def system(kube: Cluster) -> Iterator[str]:
 
 
 def try_out(kube: Cluster, text: str) -> None:
-    """Let the API server judge objects; even a warning is an error."""
+    """Dry-run objects at the API server. Warnings count as errors."""
     words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server")
     kube.kubectl(*words, "--warnings-as-errors", "--filename=-", stdin=text)
 
@@ -50,12 +50,12 @@ def try_out(kube: Cluster, text: str) -> None:
 def test_the_api_server_takes_every_object(
     kube: Cluster, system: str, values: dict[str, Any]
 ) -> None:
-    """What the chart makes is valid, and no reason to warn of pod security."""
+    """All objects of the chart are valid, and cause no warning about pod security."""
     objects = [found for found in render(values) if found["apiVersion"] not in NOT_HERE]
     for found in objects:
         if "namespace" in found["metadata"]:
             found["metadata"]["namespace"] = system
-        if found["kind"] == "Pod":  # a dry run makes no account, and a pod needs one that is there
+        if found["kind"] == "Pod":  # a dry run makes no account, and a pod needs an existing one
             found["spec"]["serviceAccountName"] = "default"
     try_out(kube, yaml.safe_dump_all(objects))
 
@@ -73,7 +73,7 @@ def test_the_api_server_takes_the_plain_manifests(kube: Cluster, system: str) ->
 
 @dataclass(frozen=True)
 class Release:
-    """A release of the chart, with a kind of its own in the place of Sluice's.
+    """A release of the chart, with a test's kind in place of Sluice's.
 
     Other tests of the cluster use Sluice's CRDs, and this one must not take them over.
     """
@@ -87,7 +87,7 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The release's, and the beginning of its objects'."""
+        """The release's name, with which its objects' names begin."""
         return f"sluice-{self.group.partition('.')[0]}"
 
     @property
@@ -130,7 +130,7 @@ class Release:
         return self.kube.helm(command, self.name, str(self.chart), *where)
 
     def uninstall(self) -> None:
-        """Take the release off, without the hook: the image it would run does not exist."""
+        """Uninstall the release without its hook, whose image does not exist."""
         where = f"--namespace={self.namespace}"
         self.kube.helm("uninstall", self.name, where, "--no-hooks", "--wait", PATIENTLY)
 
@@ -139,7 +139,7 @@ class Release:
 def release(
     kube: Cluster, system: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Release]:
-    """Gives an installed release that serves its own namespace; its image does not exist."""
+    """Yield an installed release that serves its own namespace; its image does not exist."""
     chart = tmp_path_factory.mktemp("chart") / "sluice"
     shutil.copytree(CHART, chart)
     shutil.rmtree(chart / "files" / "crds")
@@ -173,7 +173,7 @@ def test_the_operators_pods_are_admitted(kube: Cluster, release: Release) -> Non
 
 
 def test_the_operator_reads_no_namespace_but_its_own(kube: Cluster, release: Release) -> None:
-    """Whether owners of a namespace are admitted is asked where the operator serves."""
+    """The operator may read only the namespace that it serves, to check owners' namespaces."""
     user = f"--as=system:serviceaccount:{release.namespace}:{release.name}-operator"
     kube.kubectl(user, "get", "namespace", release.namespace)
     with pytest.raises(LocalClusterError, match="forbidden"):
@@ -192,7 +192,7 @@ def test_accounts_may_do_what_the_rules_say(kube: Cluster, release: Release, acc
     }
     user = f"system:serviceaccount:{release.namespace}:{name}"
     assert _allowed(kube, user, release.namespace) >= granted
-    # The review does not tell which namespaces by name: one right is for kube-system.
+    # The review does not name the namespaces. One right is for kube-system.
     assert not _allowed(kube, user, "default") & (granted - {("namespaces", "get")})
 
 
@@ -210,7 +210,7 @@ def test_accounts_may_do_what_the_rules_say(kube: Cluster, release: Release, acc
     ],
 )
 def test_the_operator_may_not(kube: Cluster, release: Release, verb: str, resource: str) -> None:
-    """The API server refuses the operator what it has no use for."""
+    """The API server refuses the operator all rights that it does not need."""
     user = f"system:serviceaccount:{release.namespace}:{release.name}-operator"
     with pytest.raises(LocalClusterError):  # kubectl says no by its exit status
         _can(kube, user, release.namespace, verb, resource)

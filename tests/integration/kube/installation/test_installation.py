@@ -27,7 +27,7 @@ KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBin
 
 
 class Operator(BaseHTTPRequestHandler):
-    """What the operator answers to its readiness probe; requests and answers go to the server."""
+    """A stand-in for the operator's readiness probe. Requests and answers go to the server."""
 
     def do_GET(self) -> None:
         """Answer with the next of the server's answers, the last one again and again."""
@@ -43,7 +43,7 @@ class Operator(BaseHTTPRequestHandler):
 
 @contextmanager
 def operator(*answers: tuple[int, str]) -> Iterator[str]:
-    """Serve these answers, one after the other. Gives the URL."""
+    """Serve these answers, one after the other. Yield the URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Operator) as server:
         vars(server)["answers"] = list(answers)
         Thread(target=server.serve_forever, daemon=True).start()
@@ -72,7 +72,7 @@ class Release:
         self.kubeconfig.write_text(yaml.safe_dump(access))
 
     def check(self, probe: str, seconds: int) -> subprocess.CompletedProcess[str]:
-        """Run what the pod runs, with the test's token."""
+        """Run the pod's command with the test's token."""
         _, *words = self.pod["spec"]["containers"][0]["args"]
         words[words.index("--probe") + 1] = probe
         return warm.run(
@@ -82,7 +82,7 @@ class Release:
         )
 
     def apply(self) -> None:
-        """Apply all of it, also what was deleted."""
+        """Apply all objects, including deleted ones."""
         self.kube.kubectl("apply", "--filename=-", stdin=self.text)
 
     def drop(self, kind: str, name: str, namespace: str = "") -> None:
@@ -97,7 +97,7 @@ class Release:
 
 @pytest.fixture(scope="module")
 def namespace(kube: Cluster, definitions: list[str]) -> Iterator[str]:
-    """Gives a namespace for a release."""
+    """Yield a namespace for a release."""
     name = f"installed-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", name)
     yield name
@@ -111,7 +111,7 @@ def release(
     namespace: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Release]:
-    """Gives the accounts of a release that serves the whole cluster, or two namespaces."""
+    """Yield the accounts of a release that serves the whole cluster, or two namespaces."""
     served = [] if request.param == "cluster" else [namespace, "default"]
     made = Release(kube, tmp_path_factory.mktemp("release"), served, namespace)
     yield made
@@ -127,7 +127,7 @@ def test_a_sound_installation_passes(release: Release) -> None:
 
 
 def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
-    """Without a binding, it names the account, each right, and the namespace."""
+    """Without a binding, the check names the account, each right and the namespace."""
     account = f"{release.name}-operator"
     bindings = release.objects.of("RoleBinding")
     local = any(body["metadata"]["name"] == account for body in bindings)
@@ -146,7 +146,7 @@ def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
 
 
 def test_a_right_in_the_operators_own_namespace_is_missed(release: Release, namespace: str) -> None:
-    """A right to the Lease that is missing is named. Without it no replica begins to work."""
+    """The check names a missing right to the Lease, without which no replica works."""
     release.drop("rolebinding", f"{release.name}-operator-lease", namespace)
     with operator((200, "ok")) as probe:
         done = release.check(probe, 0)
@@ -160,7 +160,7 @@ def test_a_right_in_the_operators_own_namespace_is_missed(release: Release, name
 
 
 def test_an_operator_that_is_not_ready_is_named(release: Release) -> None:
-    """It shows what the operator says, without control characters; or that none answers."""
+    """The check shows the operator's answer without control characters, or its absence."""
     with operator((503, "still \x1b[31mlooking")) as probe:
         done = release.check(probe, 0)
     assert done.returncode == 4

@@ -1,4 +1,4 @@
-"""A Helm that is killed midway, as by an interrupt of `make demo`, and the next installation."""
+"""An installation after a Helm that was killed midway, as by an interrupt of `make demo`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Installed:
     Args:
         kube: the cluster.
         namespace: the namespace.
-        folder: for the chart.
+        folder: directory for the chart.
     """
 
     def __init__(self, kube: Cluster, namespace: str, folder: Path) -> None:
@@ -64,14 +64,14 @@ class Installed:
 
     @property
     def status(self) -> str:
-        """The release's status, as Helm tells it; empty if there is none."""
+        """The release's status, as Helm reports it; empty without a release."""
         told = self.kube.helm("list", "--all", f"--namespace={self.namespace}", "--output=json")
         return "".join(one["status"] for one in yaml.safe_load(told))
 
 
 @pytest.fixture
 def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
-    """Gives a namespace for the release."""
+    """Yield a namespace for the release."""
     namespace = f"release-{uuid4().hex[:12]}"
     kube.kubectl("create", "namespace", namespace)
     yield Installed(kube, namespace, tmp_path)
@@ -82,7 +82,7 @@ def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
 def test_an_installation_goes_on_after_a_helm_that_was_killed(
     installed: Installed, *, there: bool
 ) -> None:
-    """Helm itself refuses it. A first release is taken away; another one goes back to its last."""
+    """After a killed Helm, a first release is removed, and a later one is rolled back."""
     if there:
         installed.install()
     installed.kill_midway()

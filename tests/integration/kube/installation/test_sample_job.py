@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_what_the_api_server_adds_to_the_job_is_not_taken_for_another_clients(
     kube: Cluster, applier: Applier
 ) -> None:
-    """Else no Job that runs already could be waited for."""
+    """Fields that the API server adds do not make the Job another client's."""
     address = StoreAddress(uri="tcp://here:9090", secret="login")  # noqa: S106 - a Secret's name
     job = sample_job(applier.namespace, address, PodImage("sluice:1", "Never", ("pull",)))
     words = ("create", "--filename=-", "--dry-run=server", "--output=json")

@@ -1,4 +1,4 @@
-"""One bad store is one bad store: the operator that all share, beside stores that mean it harm."""
+"""Malicious stores, which must not affect the operator's other tenants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_MEMORY = 400_000_000
 
 @pytest.fixture
 def tenants(kube: Cluster, outside: str) -> Iterator[list[Tenant]]:
-    """Gives three tenants: with stores that swallow all, with stores that lie, and with neither."""
+    """Yield three tenants: with silent stores, with lying stores, and with good ones."""
     names = [outside, f"{outside}-liars", f"{outside}-others"]
     for name in names[1:]:
         kube.kubectl("create", "namespace", name)
@@ -74,10 +74,10 @@ def test_bad_stores_keep_nobody_else_waiting(
     say: Callable[[str], None],
     count: int,
 ) -> None:
-    """Black holes, a listing without end, bytes that trickle, and journals that fill a memory.
+    """Silent stores, endless listings, slow bytes and huge journals delay no other tenant.
 
-    What they are asked for comes to its end and says why; others are looked at meanwhile; and the
-    operator stays alive and small.
+    Each question to them ends with a reason. The operator looks at other resources meanwhile, and
+    stays alive and small.
     """
     swallowed, lied_to, others = tenants
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""StreamStores that name nothing sound: each is refused, or says what is wrong with it."""
+"""StreamStores with an unusable spec: each is refused, or its condition names the fault."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _body(number: int, bad: BadStore, addresses: dict[str, str]) -> dict[str, An
 
 
 def _refusal(desk: Desk, body: dict[str, Any]) -> str:
-    """Return why the API server refuses a resource; empty if it takes it."""
+    """Return the API server's refusal of a resource; empty if it is accepted."""
     tenant = desk.tenant
     try:
         objects_in(tenant.cluster).create(tenant.namespace, body)
@@ -53,7 +53,7 @@ def _refusal(desk: Desk, body: dict[str, Any]) -> str:
 
 
 def _said(desk: Desk, name: str) -> str:
-    """Return the reason and the message of a StreamStore that is not ready; empty if it is."""
+    """Return reason and message of a StreamStore that is not ready; empty if it is ready."""
     condition = desk.tenant.condition(name, resource="sst")
     if condition.get("status") not in {"False", "Unknown"}:
         return ""
@@ -67,7 +67,7 @@ def test_a_bad_streamstore_says_which_field_is_wrong_and_makes_nothing(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Dozens of them. No Secret is held for them, and nothing of a Secret is in any text."""
+    """Each bad StreamStore names its wrong field. No Secret is held or disclosed for it."""
     tenant = desk.tenant
     tenant.apply(
         {

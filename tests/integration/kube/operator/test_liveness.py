@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(300)
 def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_path: Path) -> None:
-    """Watches that hang while all other calls go through are noticed by comparing with lists."""
+    """Liveness fails if watches hang while other calls succeed. Lists reveal it."""
     through = tmp_path / "kubeconfig"
     with (
         Link.to(kube.kubeconfig, through) as link,
@@ -45,7 +45,7 @@ def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_
 def test_an_api_server_that_is_away_is_waited_for(
     kube: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """At the start, and later: nobody starts the operator anew, and it goes on when it is back."""
+    """The operator waits for an absent API server, at its start and later, without a restart."""
     through = tmp_path / "kubeconfig"
     tenant = Tenant(kube, namespace, None, print)
     with Link.to(kube.kubeconfig, through) as link:

@@ -1,4 +1,4 @@
-"""How much memory the operator takes for what is over and done with."""
+"""The operator's memory for finished resources."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_finished_copies_cost_little_memory(
     say: Callable[[str], None],
     count: int,
 ) -> None:
-    """An operator that starts beside many finished copies and their Jobs, and lists them again."""
+    """An operator beside many finished copies and Jobs takes little memory, also to list them."""
     with nobody_else(kube):
         asyncio.run(_fill(kube.kubeconfig, outside, count))
         with OperatorProcess(tmp_path, kube.kubeconfig, outside) as operator:
@@ -71,8 +71,8 @@ def test_finished_copies_cost_little_memory(
             until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed)
             most = peak_memory(operator.pid)
             assert operator.probe("livez") == (200, "ok\n")
-    # Here, since other tests' objects would wait for the controllers that delete so many; and by a
-    # call for all of a kind, since kubectl deletes some five a second otherwise.
+    # Deleted here, since controllers busy with so many would delay other tests; and by one call for
+    # each kind, since kubectl deletes only some five objects a second.
     for kind in ("batch/v1/{}/jobs", "sluice.dev/v1alpha1/{}/streamcopies"):
         path = kind.format(f"namespaces/{outside}")
         kube.kubectl("delete", f"--raw=/apis/{path}?propagationPolicy=Background", timeout=600)
@@ -81,19 +81,19 @@ def test_finished_copies_cost_little_memory(
 
 
 def _succeeded(operator: OperatorProcess) -> float:
-    """How many StreamCopies have succeeded."""
+    """Return the number of succeeded StreamCopies."""
     labels = {"kind": "StreamCopy", "state": "Succeeded"}
     return _metric(operator, "sluice_copies", labels)
 
 
 def _lists(operator: OperatorProcess) -> float:
-    """How many lists of StreamCopies it has read, each page counted."""
+    """Return the number of pages of StreamCopies that the operator has listed."""
     labels = {"verb": "list", "resource": "streamcopies"}
     return _metric(operator, "sluice_api_calls_total", labels)
 
 
 def _is_held(kube: Cluster, namespace: str) -> bool:
-    """Whether the store of the copies may not be deleted; to see that, all copies are listed."""
+    """Tell whether the copies' store is held. To release it, the operator lists all copies."""
     store = objects_in(kube).get(namespace, "sst", "local")
     return store is not None and "finalizers" in store["metadata"]
 

@@ -28,19 +28,19 @@ WORK = Owner(apiVersion="apps/v1", kind="Deployment", name="work")
 
 
 class Hands:
-    """What people do in a namespace."""
+    """The actions of users in a namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
 
     async def run(self, *words: str, stdin: str | None = None) -> str:
-        """What kubectl prints."""
+        """Run kubectl, and return its output."""
         command = (f"--namespace={self._namespace}", *words)
         return await asyncio.to_thread(self._cluster.kubectl, *command, stdin=stdin)
 
     async def make(self, body: Object) -> str:
-        """Make an object; its uid."""
+        """Make an object, and return its UID."""
         path = "--output=jsonpath={.metadata.uid}"
         return await self.run("create", "--filename=-", path, stdin=yaml.safe_dump(body))
 
@@ -51,12 +51,12 @@ class Hands:
 
 @pytest.fixture
 def hands(kube: Cluster, namespace: str) -> Hands:
-    """Gives what people do."""
+    """Return the actions of users."""
     return Hands(kube, namespace)
 
 
 def deployment(name: str = "work") -> Object:
-    """A Deployment without pods."""
+    """Return a Deployment without pods."""
     labels = {"app": name}
     container = {"name": "main", "image": "localhost/none"}
     return {
@@ -72,7 +72,7 @@ def deployment(name: str = "work") -> Object:
 
 
 def job(name: str, **spec: Any) -> Object:
-    """A Job."""
+    """Return a Job."""
     container = {"name": "main", "image": "localhost/none"}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     return {
@@ -84,17 +84,17 @@ def job(name: str, **spec: Any) -> Object:
 
 
 def is_there(found: OwnerSeen) -> bool:
-    """Whether an owner is there."""
+    """Tell whether an owner is there."""
     return found.uid is not None
 
 
 def is_absent(found: OwnerSeen) -> bool:
-    """Whether there is no owner."""
+    """Tell whether there is no owner."""
     return found.uid is None and found.trouble is None
 
 
 def test_an_owner_comes_goes_and_comes_again(kube: Cluster, namespace: str, hands: Hands) -> None:
-    """Each time somebody is woken up; of an owner that is made again the new uid is seen."""
+    """Each change of an owner wakes the reconciler. A recreated owner has its new UID."""
 
     async def story() -> None:
         async with sight(kube.kubeconfig, namespace) as eyes:
@@ -117,7 +117,7 @@ def test_an_owner_comes_goes_and_comes_again(kube: Cluster, namespace: str, hand
 def test_a_job_that_is_finished_is_seen_as_such(
     kube: Cluster, namespace: str, hands: Hands
 ) -> None:
-    """A Job whose work is over is there still, and finished; one that waits is not."""
+    """A completed Job is present and finished. A waiting Job is not finished."""
     waiting = Owner(apiVersion="batch/v1", kind="Job", name="waiting")
     done = Owner(apiVersion="batch/v1", kind="Job", name="done")
 
@@ -136,7 +136,7 @@ def test_a_job_that_is_finished_is_seen_as_such(
 
 @pytest.fixture
 def trains() -> Object:
-    """Gives a definition of the test's own, with two versions; it is not installed yet."""
+    """Return a definition with two versions, for this test alone, not installed yet."""
     group = f"owners-{uuid4().hex[:8]}.example.com"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {
@@ -165,7 +165,7 @@ def trains() -> Object:
 def test_a_custom_kind_that_comes_late(
     kube: Cluster, namespace: str, hands: Hands, trains: Object
 ) -> None:
-    """A kind is waited for; its objects and their state are seen; one not served is not absent."""
+    """A late kind is awaited, and its objects are seen. An unserved kind is not an absent owner."""
     group, name = trains["spec"]["group"], trains["metadata"]["name"]
     express = Owner(apiVersion=f"{group}/v1", kind="Train", name="express")
 
@@ -228,7 +228,7 @@ def test_owners_have_to_be_in_a_namespace(kube: Cluster, namespace: str) -> None
 
 @pytest.fixture
 def stranger(kube: Cluster, namespace: str, tmp_path: Path) -> Path:
-    """Gives the kubeconfig of a service account without rights."""
+    """Return the kubeconfig of a service account without rights."""
     kube.kubectl("create", "serviceaccount", "stranger", f"--namespace={namespace}")
     token = kube.kubectl("create", "token", "stranger", f"--namespace={namespace}").strip()
     config = yaml.safe_load(kube.kubeconfig.read_text())
@@ -242,7 +242,7 @@ def stranger(kube: Cluster, namespace: str, tmp_path: Path) -> Path:
 def test_a_missing_right_is_said_and_not_asked_for_again(
     namespace: str, hands: Hands, stranger: Path
 ) -> None:
-    """Without rights there is one refusal a minute; with get alone each look asks, and is right."""
+    """Without rights there is one refusal a minute. With `get` alone, each look asks."""
 
     async def story() -> None:
         uid = await hands.make(deployment())
@@ -278,7 +278,7 @@ def test_a_missing_right_is_said_and_not_asked_for_again(
 def test_a_watch_survives_its_connection(
     harm: str, kube: Cluster, namespace: str, hands: Hands, tmp_path: Path
 ) -> None:
-    """What happens while a connection breaks, or hangs, is seen by the next one."""
+    """A change during a broken or hanging connection is seen by the next connection."""
     through = tmp_path / "kubeconfig"
 
     async def story(link: Link) -> None:
@@ -297,7 +297,7 @@ def test_a_watch_survives_its_connection(
 
 
 def test_a_watch_that_nobody_asks_ends(kube: Cluster, namespace: str, hands: Hands) -> None:
-    """A watch ends some time after it was last used; the next look begins another one."""
+    """A watch ends some time after its last use. The next look begins another one."""
 
     async def story() -> None:
         async with sight(kube.kubeconfig, namespace, WatchTimeouts(idle=1)) as eyes:

@@ -35,9 +35,9 @@ NOTHING = "tcp://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def tenant(kube: Cluster, definitions: list[str]) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore that takes connections, and never answers.
+    """Yield a namespace with a StreamStore that accepts connections and never answers.
 
-    So a replica always has a thread that waits.
+    So a replica always has a waiting thread.
     """
     assert definitions
     with (
@@ -54,7 +54,7 @@ def tenant(kube: Cluster, definitions: list[str]) -> Iterator[Tenant]:
 def pair(
     kube: Cluster, tenant: Tenant, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Replicas]:
-    """Gives two replicas."""
+    """Yield two replicas."""
     with replicas(kube, tmp_path_factory.mktemp("replicas"), tenant.namespace) as made:
         yield made
 
@@ -69,7 +69,7 @@ def works(tenant: Tenant, name: str) -> None:
 def test_the_other_replica_takes_over(
     pair: Replicas, tenant: Tenant, how: Disturbance, say: Callable[[str], None]
 ) -> None:
-    """Whatever happens to the one that works: the other goes on, and the first changes nothing."""
+    """After any fault of the working replica, the other goes on. The first changes nothing."""
     seconds = pair.disturb(how)
     say(f"  {how.__name__}: taken over after {seconds:.1f} s")
     works(tenant, f"after-{how.__name__.replace('_', '-')}")
@@ -77,7 +77,7 @@ def test_the_other_replica_takes_over(
 
 
 def test_an_api_server_that_is_away_changes_no_roles(pair: Replicas, tenant: Tenant) -> None:
-    """Neither replica ends. When it is back, the same one goes on, with all that came meanwhile."""
+    """Without the API server neither replica ends. Later the same one works again."""
     leader, other = pair.roles()
     pids = [one.operator.pid for one in (leader, other)]
     for one in (leader, other):
@@ -96,7 +96,7 @@ def test_an_api_server_that_is_away_changes_no_roles(pair: Replicas, tenant: Ten
 def test_a_person_who_changes_the_lease_does_no_harm(
     pair: Replicas, tenant: Tenant, what: str
 ) -> None:
-    """One replica works afterwards, and the Lease has its name."""
+    """After a user's change of the Lease, one replica works, and the Lease has its name."""
     leader, _ = pair.roles()
     if what == "deleted":
         tenant.run("delete", "lease", LEASE)

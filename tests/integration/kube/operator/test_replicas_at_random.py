@@ -1,4 +1,4 @@
-"""Two replicas of the operator that are disturbed at random while they work: nothing is twice."""
+"""Two replicas of the operator under random faults, which do nothing twice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AWAY_SECONDS = 600.0
 def tenant(
     kube: Cluster, definitions: list[str], standalone: Standalone, tmp_path: Path
 ) -> Iterator[Tenant]:
-    """Gives a namespace with a StreamStore, and a node that runs its pods."""
+    """Yield a namespace with a StreamStore, and a node that runs its pods."""
     assert definitions
     name = f"{OUTSIDE}{tmp_path.name.replace('_', '-')[:40].strip('-')}"
     pods = tmp_path / "pods"
@@ -49,19 +49,19 @@ def tenant(
         found.apply(found.store_resource(uri=standalone.controller_uri))
         with Node(found, pods):
             yield found
-            # The replicas are gone by then, and so nothing takes off the finalizers.
+            # The replicas are gone by then, so no operator removes the finalizers.
 
 
 @pytest.fixture
 def pair(kube: Cluster, tenant: Tenant, tmp_path: Path) -> Iterator[Replicas]:
-    """Gives two replicas, which clean up in the end."""
+    """Yield two replicas, and let them clean up in the end."""
     with replicas(kube, tmp_path, tenant.namespace, PROFILES) as made:
         yield made
         tenant.run("delete", "eps,scopy,sst", "--all", timeout=600)
 
 
 def ephemeral(name: str, scope: str) -> Object:
-    """An EphemeralStream with a stream of its name."""
+    """Return an EphemeralStream with a stream of its name."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "EphemeralStream",
@@ -71,7 +71,7 @@ def ephemeral(name: str, scope: str) -> Object:
 
 
 def ready(tenant: Tenant, kind: str, name: str) -> float:
-    """Wait until a resource is ready, and return the Unix time since when it is, in seconds."""
+    """Wait until a resource is ready, and return the Unix time of that in seconds."""
     tenant.until(
         f"{name} is ready",
         lambda: tenant.condition(name, resource=kind).get("status") == "True",
@@ -88,7 +88,7 @@ def hashes(store: Standalone, stream: str) -> tuple[int, str]:
 
 
 def told(what: str, seconds: list[float]) -> str:
-    """Return a line with the largest and the middle of some durations."""
+    """Return a line with the maximum and the median of some durations."""
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
     return f"  {what}: median {ordered[len(ordered) // 2]:.1f} s, p99 {p99:.1f} s"
@@ -103,10 +103,10 @@ def test_nothing_is_twice_whatever_happens_to_the_replica_that_works(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Killed, frozen, cut off or stopped again and again, while copies and streams come and go.
+    """Repeated kills, freezes, cuts and stops of the working replica cause nothing twice.
 
-    Each copy has one Job and is whole. Followers follow. The store has exactly the streams of the
-    resources that are left.
+    Meanwhile copies and streams come and go. Each copy has one Job and is whole. Followers follow.
+    The store has exactly the streams of the remaining resources.
     """
     seed = time.time_ns() % 1000
     random = Random(seed)  # noqa: S311 - no secret
@@ -176,7 +176,7 @@ def test_nothing_is_twice_whatever_happens_to_the_replica_that_works(
 def test_an_api_server_that_is_away_for_ten_minutes_restarts_no_replica(
     pair: Replicas, tenant: Tenant, scope: str, say: Callable[[str], None]
 ) -> None:
-    """Both are alive all the time, and afterwards the same one goes on."""
+    """Both replicas live through ten minutes without the API server. The same one goes on."""
     tenant.apply(ephemeral("before", scope))
     ready(tenant, "eps", "before")
     leader, other = pair.roles()

@@ -1,4 +1,4 @@
-"""Stores of a schedule, with an operator at a real API server."""
+"""StreamStores of scheduled archives, with an operator at a real API server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOGIN = {"username": "somebody", "password": "unused"}
 
 
 def users(tenant: Tenant, store: str) -> Any:
-    """The number of users of a store, as its status has it."""
+    """Return the number of users of a store, as its status has it."""
     return (tenant.get("sst", store) or {}).get("status", {}).get("inUseBy")
 
 
@@ -32,9 +32,9 @@ def users(tenant: Tenant, store: str) -> Any:
 def test_a_namespace_with_a_schedule_can_be_deleted(
     kube: Cluster, outside: str, tmp_path: Path
 ) -> None:
-    """Its stores and their Secret are held until then. The stores need not answer.
+    """A namespace with a scheduled archive can be deleted, though its stores do not answer.
 
-    It makes no difference whether the archive is suspended.
+    Stores and Secret are held until then. A suspended archive makes no difference.
     """
     names = {f"{outside}-at-work": False, f"{outside}-suspended": True}
     for name in names:
@@ -49,7 +49,7 @@ def test_a_namespace_with_a_schedule_can_be_deleted(
 
 
 def _delete_what_is_held(kube: Cluster, name: str, *, suspend: bool) -> None:
-    """Make an archive, and delete its store and its Secret, which stay."""
+    """Make an archive, and delete its store and Secret. Both stay, since they are held."""
     tenant = Tenant(kube, name, None, print)
     spec = ARCHIVE["spec"] | {
         "schedule": {"cron": "0 3 1 1 *"},

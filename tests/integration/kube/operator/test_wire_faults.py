@@ -1,8 +1,8 @@
-"""The operator's links to the API server and to a controller, with everything that networks do.
+"""Faults of the operator's links to the API server and to a controller.
 
-For each fault an operator of its own plans a copy, follows it and ends it, and the fault comes both
-times when it has to ask. Drivers have links of their own, which are well. A test stands in for the
-kubelet: an operator that says three times that it is not alive is started anew.
+For each fault, an operator of its own plans a copy, follows it and ends it. The fault comes twice,
+each time before the operator's calls. Drivers have links without faults. The test stands in for the
+kubelet: it restarts an operator that fails three liveness probes.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ MOST_RESTARTS: Final = 2
 
 
 class Tended:
-    """An operator with faults on a link, which is started anew as a kubelet does.
+    """An operator with faults on a link, which the test restarts as a kubelet does.
 
     Args:
-        operator: its process, which runs.
+        operator: the running process.
         wire: the proxy of the link.
         fault: the fault.
 
     Attributes:
-        restarts: how often it was started anew.
+        restarts: number of restarts.
     """
 
     def __init__(self, operator: OperatorProcess, wire: FaultyWire, fault: Fault) -> None:
@@ -66,12 +66,12 @@ class Tended:
         self._thread.start()
 
     def close(self) -> None:
-        """Tend it no more."""
+        """Stop restarting the operator."""
         self._over.set()
         self._thread.join()
 
     def happen(self) -> None:
-        """Have the fault happen."""
+        """Begin the fault."""
         self._fault.happen(self._wire, self._client)
 
     def _watch(self) -> None:
@@ -116,10 +116,10 @@ def tended(
 def follow(
     tenant: Tenant, tended: Tended, folder: Path, foreign: ForeignClient, scope: str
 ) -> tuple[float, float]:
-    """Have a copy planned, followed and ended; each time, a fault begins.
+    """Let the operator plan a copy and end it, with a fault at each of the two.
 
     Returns:
-        The seconds from the first one to a Job, and from the second one to the copy's end.
+        The seconds from the first fault to a Job, and from the second fault to the copy's end.
     """
     desk = Desk(tenant, folder)
     foreign.create(scope, "source", segments=2)
@@ -153,7 +153,7 @@ def test_the_operator_bears_every_fault_of_its_links(
     say: Callable[[str], None],
     link: str,
 ) -> None:
-    """One attempt each, equal bytes, and few starts of the operator; the table tells how long."""
+    """Under each fault, one attempt copies equal bytes with few restarts of the operator."""
     assert definitions
     table = WireTable(
         f"operator-{link.replace(' ', '-')}",

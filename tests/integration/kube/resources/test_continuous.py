@@ -31,14 +31,14 @@ EVENTS, KEYS = 500, 8
 
 @pytest.fixture
 def source(foreign: ForeignClient, scope: str) -> str:
-    """Gives the name of a stream with events."""
+    """Return the name of a stream with events."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     return f"{scope}/orders"
 
 
 def follow(tenant: Tenant, name: str) -> Object:
-    """Return how far a copy is."""
+    """Return the part of a copy's status about following."""
     found: Object = tenant.status(name).get("follow") or {}
     return found
 
@@ -49,7 +49,7 @@ def jobs(tenant: Tenant) -> list[Object]:
 
 
 def until_followed(tenant: Tenant, name: str, size: int) -> None:
-    """Wait until the status says that a copy has all of its source."""
+    """Wait until the status says that the target has all bytes of the source."""
     tenant.until(
         f"{name} has {size} bytes",
         lambda: (found := follow(tenant, name)).get("bytes") == size and found["lagBytes"] == 0,
@@ -67,7 +67,7 @@ def reports(store: Standalone, stream: str, segments: int = 2) -> list[Any]:
 
 
 def length(store: Standalone, stream: str) -> int:
-    """Return the bytes of a stream, by the stand-alone script."""
+    """Return the number of bytes in a stream, by the stand-alone script."""
     return sum(int(one["length"]) for one in reports(store, stream))
 
 
@@ -79,7 +79,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
     source: str,
     standalone: Standalone,
 ) -> None:
-    """The status tells each state; Kubernetes replaces the pod; the cutover needs no operator."""
+    """Kubernetes replaces a killed pod, and the cutover needs no operator."""
     tenant, operator = desk.tenant, local_operator.operator
     tenant.apply(
         tenant.copy_resource(
@@ -141,7 +141,7 @@ def test_a_copy_follows_its_source_through_a_killed_pod_and_a_cutover_without_an
 def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
     desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:
-    """It stages what is missing, and ends; then a follower goes on. The history has the reasons."""
+    """A driver stages a large backlog and ends. Then a follower goes on, as the history says."""
     tenant = desk.tenant
     tenant.apply(tenant.copy_resource("late", source, f"{scope}/late", mode="Continuous"))
 
@@ -154,7 +154,7 @@ def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
         foreign.write(scope, "orders", events=60_000, keys=KEYS, first=EVENTS)
         tenant.until("the follower is replaced", lambda: "FarBehind" in reasons())
     with desk.driver() as second:
-        pods = [job["spec"]["template"]["spec"] for job in jobs(tenant)]  # one may still go
+        pods = [job["spec"]["template"]["spec"] for job in jobs(tenant)]  # a pod may still end
         assert any("--until-live" in pod["containers"][0]["args"] for pod in pods)
         assert second.finish() == 0
     with desk.driver():
@@ -168,7 +168,7 @@ def test_a_driver_takes_the_place_of_a_follower_that_stays_far_behind(
 def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
     desk: Desk, foreign: ForeignClient, scope: str, source: str, standalone: Standalone
 ) -> None:
-    """Nothing of it is left in the store but its target, with all that it has followed."""
+    """A deleted copy leaves only its target in the store, with all followed bytes."""
     tenant = desk.tenant
     tenant.apply(tenant.copy_resource("paused", source, f"{scope}/paused", mode="Continuous"))
     with desk.driver():
@@ -192,7 +192,7 @@ def test_a_copy_pauses_goes_on_and_leaves_a_stream_when_it_is_deleted(
 def test_reader_groups_go_on_in_the_target_once_their_readers_are_closed(
     desk: Desk, foreign: ForeignClient, scope: str, source: str
 ) -> None:
-    """A group that is read is named and waited for; none is made at a guessed position."""
+    """The copy waits for a group with readers, by name. No group gets a guessed position."""
     tenant = desk.tenant
     for group in ("closed", "open"):
         foreign.create_group(scope, group, "orders")

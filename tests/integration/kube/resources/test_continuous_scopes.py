@@ -35,7 +35,7 @@ NAMES = ("carts", "clicks", "orders")
 
 @pytest.fixture
 def shop(foreign: ForeignClient, scope: str) -> str:
-    """Gives the name of a scope of three streams with events."""
+    """Return the name of a scope of three streams with events."""
     for name in NAMES:
         make(foreign, scope, name)
     return scope
@@ -54,7 +54,7 @@ def write(foreign: ForeignClient, scope: str, *names: str, turn: int) -> None:
 
 
 def follow(tenant: Tenant, name: str) -> Object:
-    """Return how far the streams of a copy are followed."""
+    """Return the part of a copy's status about following."""
     found: Object = tenant.status(name).get("follow") or {}
     return found
 
@@ -71,7 +71,7 @@ def size(store: Standalone, foreign: ForeignClient, scope: str, names: Sequence[
 
 
 def until_followed(tenant: Tenant, name: str, bytes_: int, streams: int) -> None:
-    """Wait until the status says that so many targets have all that their sources have."""
+    """Wait until the status says that this number of targets equal their sources."""
     tenant.until(
         f"{streams} streams of {name} have {bytes_} bytes",
         lambda: (
@@ -83,7 +83,7 @@ def until_followed(tenant: Tenant, name: str, bytes_: int, streams: int) -> None
 
 
 def published(tenant: Tenant, name: str) -> dict[str, str]:
-    """Return the state of each stream, as the ConfigMaps say that the status names."""
+    """Return the state of each stream, from the ConfigMaps that the status names."""
     found: list[Object] = []
     for ref in tenant.status(name).get("resultRefs") or []:
         body = tenant.get("configmap", ref["name"])
@@ -100,7 +100,7 @@ def test_a_scope_is_followed_through_a_killed_pod_and_a_cutover_without_an_opera
     shop: str,
     standalone: Standalone,
 ) -> None:
-    """One pod follows all streams, and one that joins; the cutover needs no operator."""
+    """One pod follows all streams, also a later one. The cutover needs no operator."""
     tenant, operator, target = desk.tenant.of_scopes, local_operator.operator, f"{shop}-live"
     spec: dict[str, Any] = {"mode": "Continuous", "lagObjectiveSeconds": 120}
     tenant.apply(tenant.scope_resource("live", shop, target, scope_policy="CreateIfAbsent", **spec))
@@ -160,7 +160,7 @@ def test_a_scope_is_followed_through_a_killed_pod_and_a_cutover_without_an_opera
 def test_streams_that_fail_or_go_are_named_and_the_others_are_followed_on(
     desk: Desk, foreign: ForeignClient, shop: str, standalone: Standalone
 ) -> None:
-    """The copy stays ready. When it is deleted, all its targets stay."""
+    """Failed or gone streams are named, and the copy stays ready. Its deletion keeps targets."""
     tenant, target = desk.tenant.of_scopes, f"{shop}-named"
     resource = tenant.scope_resource(
         "named", shop, target, scope_policy="CreateIfAbsent", mode="Continuous"
@@ -168,7 +168,7 @@ def test_streams_that_fail_or_go_are_named_and_the_others_are_followed_on(
     tenant.apply(resource)
     with desk.driver() as driver:
         tenant.until_reason("named", "Following")
-        foreign.write(target, "carts", events=1)  # of another client, which must not
+        foreign.write(target, "carts", events=1)  # a forbidden write of another client
         write(foreign, shop, "carts", turn=1)
         tenant.until("carts has failed", lambda: failures(tenant).get("carts"))
         lose(driver, foreign, shop, "clicks")
@@ -198,9 +198,10 @@ def failures(tenant: Tenant) -> dict[str, str]:
 
 
 def lose(driver: DriverPod, foreign: ForeignClient, scope: str, name: str) -> None:
-    """Delete a source, and let its follower see nothing of that before it is gone.
+    """Delete a source while its follower cannot see the seal.
 
-    A client has to seal a stream first. A follower that sees the seal would end the stream well.
+    A client has to seal a stream before its deletion. A follower that sees the seal would end the
+    stream well.
     """
     os.kill(driver.process.pid, signal.SIGSTOP)
     try:
@@ -213,7 +214,7 @@ def lose(driver: DriverPod, foreign: ForeignClient, scope: str, name: str) -> No
 def test_a_scope_pauses_and_goes_on_with_streams_that_have_come_meanwhile(
     desk: Desk, foreign: ForeignClient, shop: str, standalone: Standalone
 ) -> None:
-    """While it is suspended no pod of it runs, and then it goes on at the exact byte."""
+    """A suspended copy has no pod. It goes on at the exact byte, with streams made meanwhile."""
     tenant, target = desk.tenant.of_scopes, f"{shop}-paused"
     spec: dict[str, Any] = {"mode": "Continuous", "limits": {"bytesPerSecond": "2Mi"}}
     resource = tenant.scope_resource("paused", shop, target, scope_policy="CreateIfAbsent", **spec)

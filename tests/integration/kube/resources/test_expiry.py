@@ -32,7 +32,7 @@ HOUR = 3600
 def test_only_finished_copies_whose_time_is_over_are_deleted(
     kube: Cluster, outside: str, tmp_path: Path
 ) -> None:
-    """The others stay: without the field, with time left, and not done. ConfigMaps go along."""
+    """Only finished copies past their time are deleted, with their ConfigMaps."""
 
     def names(kind: str) -> set[str]:
         found = objects_in(kube).list(outside, kind)

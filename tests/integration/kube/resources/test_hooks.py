@@ -1,4 +1,4 @@
-"""Hooks of copies at a real API server and store, and the CloudEvents of how the copies end.
+"""Hooks of copies at a real API server and store, and CloudEvents about the copies' ends.
 
 The operator is a process of this machine, and so is the sink. Kubernetes' own Job controller runs
 the Jobs; their pods find no node, and the test ends them (`support.cluster.kubelet`).
@@ -29,19 +29,19 @@ CONSENT = {"sluice.dev/hook": "true"}
 
 @pytest.fixture(scope="module")
 def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    """Gives a sink for the operator's notices, which fails at first."""
+    """Yield a sink for the operator's notices, which fails at first."""
     with receiver(tmp_path_factory.mktemp("sink"), 503, 202) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def operator_settings(sink: Receiver) -> dict[str, Any]:
-    """Have the operator tell the sink."""
+    """Let the operator send notices to the sink."""
     return {"notices": {"sink": sink.url}}
 
 
 class HookDesk(Desk):
-    """The namespace, whose pods of drivers the test runs, and whose pods of hooks it ends."""
+    """The namespace. The test runs its pods of drivers, and ends its pods of hooks."""
 
     def cron_job(self, name: str, annotations: dict[str, str]) -> None:
         """Apply a CronJob that does not run by itself."""
@@ -80,7 +80,7 @@ class HookDesk(Desk):
         self.tenant.run("patch", "pod", name, "--subresource=status", "--type=merge", patch)
 
     def hook_jobs(self, name: str) -> list[str]:
-        """The names of the Jobs of a copy's hooks."""
+        """Return the names of the Jobs of a copy's hooks."""
         label = "app.kubernetes.io/component=hook"
         return sorted(
             job["metadata"]["name"]
@@ -91,12 +91,12 @@ class HookDesk(Desk):
 
 @pytest.fixture
 def desk(local_operator: LocalOperator, tmp_path: Path) -> HookDesk:
-    """Gives the namespace."""
+    """Return the namespace."""
     return HookDesk(local_operator.tenant, tmp_path)
 
 
 def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
-    """The events about a resource; those that were refused at first are there twice."""
+    """Return the events about a resource; those that were refused at first are there twice."""
     return [one["body"] for one in sink.got() if one["body"]["data"]["name"] == name]
 
 
@@ -108,7 +108,7 @@ def test_a_copy_runs_between_its_hooks(
     foreign: ForeignClient,
     scope: str,
 ) -> None:
-    """It has what was written until the first hook ended, and is Ready after the second.
+    """A copy has all events up to the first hook's end, and is Ready after the second hook.
 
     The operator is killed while each hook runs, and makes no Job twice.
     """
@@ -159,7 +159,7 @@ def test_a_copy_runs_between_its_hooks(
 def test_a_hook_that_fails_is_named(
     desk: HookDesk, sink: Receiver, foreign: ForeignClient, scope: str
 ) -> None:
-    """In the condition, an event of Kubernetes and a CloudEvent; a request runs it again."""
+    """A failed hook is named in condition, event and CloudEvent. A request runs it again."""
     tenant = desk.tenant
     foreign.create(scope, "orders")
     desk.cron_job("breaks", CONSENT)
@@ -186,7 +186,7 @@ def test_a_hook_that_fails_is_named(
 def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
     desk: HookDesk, foreign: ForeignClient, scope: str
 ) -> None:
-    """The right to make copies gives no pods."""
+    """A CronJob without the mark for hooks is not run: the right to make copies gives no pods."""
     tenant = desk.tenant
     foreign.create(scope, "orders")
     desk.cron_job("private", {})

@@ -1,4 +1,4 @@
-"""A stream moves to another store, and back, by the commands of the runbook and an operator."""
+"""A stream's move to another store and back, by the runbook's commands and an operator."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ READ: Final = 600
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Return the operator's settings: the cluster has its own identity, as people's have."""
+    """Return the operator's settings, with an identity of the cluster as users have."""
     return {"clusterID": ""}
 
 
 @pytest.fixture(scope="module")
 def new(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Gives the store to which streams move."""
+    """Yield the new store of streams."""
     server = Standalone(heap="1g")
     with announce("another Pravega standalone"):
         server.start()
@@ -67,7 +67,7 @@ class Migration:
     app: Application = field(default_factory=Application)
 
     def begin(self) -> None:
-        """Make the stream, write and read it, and have it followed."""
+        """Make the stream, write and read it, and start to follow it."""
         self.old.create(self.scope, "orders", segments=2)
         self.old.create_group(self.scope, "billing", "orders")
         self.app.write(self.old, self.scope, "orders")
@@ -88,7 +88,7 @@ def migration(
     foreign_for: Callable[..., ForeignClient],
     tmp_path: Path,
 ) -> Iterator[Migration]:
-    """Gives a migration from one store to another, and deletes its resources afterwards."""
+    """Yield a migration from one store to another, and deletes its resources afterwards."""
     tenant = local_operator.tenant
     kubeconfig = tmp_path / "kubeconfig"
     shutil.copy(tenant.cluster.kubeconfig, kubeconfig)
@@ -108,7 +108,7 @@ def migration(
 
 @pytest.mark.exhaustive
 def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[str], None]) -> None:
-    """Each event is in the old stream at the end, once and in order, and each was read once."""
+    """At the end the old stream has each event once, in order, and each was read once."""
     page, app, scope = migration.page, migration.app, migration.scope
     migration.begin()
     page.run("drain")
@@ -146,7 +146,7 @@ def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[s
 def test_a_stream_moves_by_a_seal_and_back_by_the_second_way(
     migration: Migration, say: Callable[[str], None]
 ) -> None:
-    """What the old store has confirmed is kept, and its refusals are repeated in the new one."""
+    """Events that the old store confirmed are kept. Refused ones are repeated in the new one."""
     page, app, scope = migration.page, migration.app, migration.scope
     migration.begin()
     page.run("second-way")

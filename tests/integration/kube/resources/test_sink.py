@@ -46,12 +46,12 @@ AFTER = StreamCopyStatus(
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tries follow one another at once."""
+    """Remove the waits between tries."""
     monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
 
 
 def counted(metrics: Metrics) -> dict[str, float]:
-    """What became of the notices, by result."""
+    """Return the number of notices by result."""
     (family,) = [one for one in metrics.registry.collect() if one.name == "sluice_notices"]
     return {
         sample.labels["result"]: sample.value
@@ -61,7 +61,7 @@ def counted(metrics: Metrics) -> dict[str, float]:
 
 
 async def deliver(settings: NoticeSettings, number: int = 1) -> dict[str, float]:
-    """Tell a sink of ends, wait for the delivery, and return what became of them."""
+    """Send notices of ends to a sink, wait for the delivery, and return their results."""
     metrics = Metrics()
     sink = Sink(settings, cluster="paris", metrics=metrics)
     async with sink.delivering():
@@ -71,12 +71,12 @@ async def deliver(settings: NoticeSettings, number: int = 1) -> dict[str, float]
 
 
 def sent_to(url: str, **more: Any) -> NoticeSettings:
-    """The settings for a sink."""
+    """Return the settings for a sink."""
     return NoticeSettings(sink=url, **more)
 
 
 def test_a_sink_gets_a_cloud_event(tmp_path: Path) -> None:
-    """In structured mode, with all attributes that CloudEvents 1.0 requires, and the facts."""
+    """A sink gets a structured CloudEvent with all attributes of version 1.0, and the facts."""
     with receiver(tmp_path) as sink:
         assert asyncio.run(deliver(sent_to(sink.url))) == {"Sent": 1}
         (request,) = sink.got()
@@ -109,7 +109,7 @@ def test_a_sink_gets_a_cloud_event(tmp_path: Path) -> None:
 def test_the_header_is_read_anew_and_stays_out_of_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Secret that is rotated counts at once, without its last line break."""
+    """A rotated header counts at once, without its last line break, and is in no log."""
     file = tmp_path / "header"
     header = SinkHeader(name="X-Token", file=str(file))
     with receiver(tmp_path, 202, 401) as sink:
@@ -124,7 +124,7 @@ def test_the_header_is_read_anew_and_stays_out_of_the_log(
 
 
 def test_a_header_of_two_lines_is_not_sent(tmp_path: Path) -> None:
-    """It would be a header of its own."""
+    """A header with a line break is not sent, since its second line would be another header."""
     file = tmp_path / "header"
     file.write_text("a\r\nX-Other: b")
     with receiver(tmp_path) as sink:
@@ -133,7 +133,7 @@ def test_a_header_of_two_lines_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_a_busy_sink_is_tried_again(tmp_path: Path) -> None:
-    """It gets the same event, which it recognises by its id."""
+    """A busy sink gets the same event again, with the same id."""
     with receiver(tmp_path, 503, 429, 200) as sink:
         assert asyncio.run(deliver(sent_to(sink.url))) == {"Sent": 1}
         assert len({one["body"]["id"] for one in sink.wait(3)}) == 1
@@ -141,14 +141,14 @@ def test_a_busy_sink_is_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [302, 307, 400, 403])
 def test_a_refusal_is_final_and_no_redirect_is_followed(tmp_path: Path, status: int) -> None:
-    """The header would go to a place that the administrator has not named."""
+    """A refusal is final. A redirect is not followed, since the header would go elsewhere."""
     with receiver(tmp_path, status) as sink:
         assert asyncio.run(deliver(sent_to(sink.url))) == {"Refused": 1}
         assert [one["path"] for one in sink.got()] == ["/sluice?from=test"]
 
 
 def test_a_sink_that_is_away_costs_a_count(tmp_path: Path) -> None:
-    """Its notice has failed after all tries."""
+    """The notice for an absent sink counts as failed after all tries."""
     with receiver(tmp_path) as sink:
         url = sink.url
     assert asyncio.run(deliver(sent_to(url))) == {"Failed": 1}
@@ -157,7 +157,7 @@ def test_a_sink_that_is_away_costs_a_count(tmp_path: Path) -> None:
 def test_too_many_notices_are_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The queue is bounded, and telling never waits."""
+    """The queue is bounded: further notices are dropped and counted, without a wait."""
     monkeypatch.setattr(module, "MOST_WAITING", 2)
     with receiver(tmp_path) as sink:
         found = asyncio.run(deliver(sent_to(sink.url), number=5))
@@ -167,7 +167,7 @@ def test_too_many_notices_are_dropped_and_counted(
 def test_one_namespace_leaves_places_to_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its notices wait in places of its own number, and are counted off when they are sent."""
+    """A namespace fills only its own share of the queue, which is freed as notices are sent."""
     monkeypatch.setattr(module, "MOST_OF_ONE", 1)
     with receiver(tmp_path) as sink:
         assert asyncio.run(deliver(sent_to(sink.url), number=3)) == {"Sent": 1, "Dropped": 2}
@@ -176,7 +176,7 @@ def test_one_namespace_leaves_places_to_the_others(
 def test_a_sink_that_does_not_answer_keeps_no_operator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What still waits when the operator stops is dropped and counted."""
+    """Notices that wait at the operator's stop are dropped and counted."""
     monkeypatch.setattr(module, "LAST_SECONDS", 0.1)
 
     with socket.create_server(("127.0.0.1", 0)) as server:  # connections are made, and wait
@@ -185,15 +185,15 @@ def test_a_sink_that_does_not_answer_keeps_no_operator(
 
 
 def test_without_a_sink_nothing_is_kept() -> None:
-    """The operator has no queue that nobody empties."""
+    """Without a sink the operator keeps no notices."""
     assert asyncio.run(deliver(NoticeSettings())) == {}
 
 
 class SlowSink:
-    """A sink in this process that answers when so many events are with it at once.
+    """A sink in this process that answers only while `together` events wait at once.
 
     Args:
-        together: how many events it waits for.
+        together: number of events that it waits for.
     """
 
     def __init__(self, together: int) -> None:
@@ -249,7 +249,7 @@ async def deliver_slowly(together: int, *ends: tuple[str, int]) -> tuple[SlowSin
 
 
 def test_a_slow_answer_delays_no_other_resource() -> None:
-    """Some are sent at once, and never more: this sink answers when that many are there."""
+    """A slow answer delays no other resource: a fixed number of notices is sent at once."""
     most = module.AT_ONCE
     ends = [(f"copy-{number}", 1) for number in range(3 * most)]
     slow, metrics = asyncio.run(deliver_slowly(most, *ends))
@@ -258,7 +258,7 @@ def test_a_slow_answer_delays_no_other_resource() -> None:
 
 
 def test_notices_of_one_resource_keep_their_order() -> None:
-    """The next one is sent after the answer to the one before, beside those of others."""
+    """Notices of a resource are sent one by one, beside those of others."""
     ends = [("one", 1), ("one", 2), ("two", 3), ("one", 4), ("two", 5)]
     slow, metrics = asyncio.run(deliver_slowly(2, *ends))
     assert counted(metrics) == {"Sent": len(ends)}

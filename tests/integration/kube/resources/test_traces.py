@@ -30,7 +30,7 @@ FORGED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def traces() -> Iterator[Collector]:
-    """Gives a collector."""
+    """Yield a collector."""
     with collector() as found:
         yield found
 
@@ -43,12 +43,12 @@ def desk(
     traces: Collector,
     tmp_path: Path,
 ) -> Iterator[Desk]:
-    """Gives a namespace whose operator sends its spans to the collector, as drivers shall."""
+    """Yield a namespace whose operator sends its spans to the collector, as drivers shall."""
     assert definitions
     folder = tmp_path / "sluice-test-traces"
     folder.mkdir()
     settings = {"tracing": {"endpoint": traces.url}}
-    # Spans come soon, though this operator goes on.
+    # Spans come soon, although this operator keeps running.
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": traces.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
     with opened(kube, folder, standalone.controller_uri, settings, environment) as made:
         yield Desk(made.tenant, folder)
@@ -57,7 +57,7 @@ def desk(
 def test_a_copy_is_one_trace_from_the_first_look_to_ready(
     desk: Desk, traces: Collector, scope: str, foreign: ForeignClient
 ) -> None:
-    """Look, Job, driver, its steps, and the look that says Ready. No tenant chooses the trace."""
+    """Looks, Job, driver and steps of a copy are one trace, which no tenant can choose."""
     foreign.create(scope, "source", segments=2)
     foreign.write(scope, "source", events=EVENTS, keys=8)
     notes = dict.fromkeys(("traceparent", "sluice.dev/traceparent", "TRACEPARENT"), FORGED)

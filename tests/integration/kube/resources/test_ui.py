@@ -41,7 +41,7 @@ PICTURE: Final = Path(__file__).parents[4] / "docs" / "images" / "ui.png"
 
 @contextmanager
 def running(kubeconfig: Path, *words: str, **environment: str) -> Iterator[str]:
-    """Run `sluice ui`, and give the address that it prints. Ctrl-C must end it cleanly."""
+    """Run `sluice ui`, and yield the address that it prints. Ctrl-C must end it cleanly."""
     with subprocess.Popen(
         [SLUICE, "ui", *words],
         env=os.environ | {"KUBECONFIG": str(kubeconfig)} | environment,
@@ -64,7 +64,7 @@ def running(kubeconfig: Path, *words: str, **environment: str) -> Iterator[str]:
 def test_a_page_shows_copies_go_on_end_and_fail(
     desk: Desk, browser: Browser, foreign: ForeignClient, scope: str
 ) -> None:
-    """A bar moves while bytes come. A failure's sentence is one click away, and markup is text."""
+    """A page shows progress as a moving bar. A failure is one click away. Markup is text."""
     tenant = desk.tenant
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=8)
@@ -138,7 +138,7 @@ def hostile(body: Any, tenant: Any) -> None:
 def test_a_browser_is_opened_with_an_address_that_works_once(
     kube: Cluster, definitions: list[str], browser: Browser, tmp_path: Path
 ) -> None:
-    """The program's arguments, which other users may see, lead to the page the first time only."""
+    """The address works only once, since other users may see the program's arguments."""
     told = tmp_path / "told"
     program = tmp_path / "browser"
     program.write_text(f'#!/bin/sh\necho "$1" > {told}.part\nmv {told}.part {told}\n')

@@ -1,4 +1,4 @@
-"""The command line's verbs against a real API server, as its users run them."""
+"""The command line's verbs at a real API server, as users run them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_tables_are_those_of_kubectl(team: Applier, sluice: Sluice) -> None:
-    """The same columns and cells, plain and wide, by label, in pages, and of one name."""
+    """Tables have kubectl's columns and cells: plain, wide, by label, in pages, of one name."""
     for name in ("a", "b", "c"):
         team.apply(copy_named(name, app="shop" if name == "a" else "crm"))
         team.write_status("streamcopies", name, ready("Copying", "Unknown") | {"source": "orders"})
@@ -112,7 +112,7 @@ def test_tables_are_those_of_kubectl(team: Applier, sluice: Sluice) -> None:
 
 
 def test_verbs_change_resources_and_print_them(team: Applier, sluice: Sluice) -> None:
-    """The answer is what is stored afterwards; a wrong name gets one that is like it."""
+    """A verb prints the stored resource. For a wrong name it suggests a similar one."""
     team.apply(copy_named("orders"))
     resumed = yaml.safe_load(sluice("resume", "orders", "-o", "yaml").stdout)
     assert resumed["spec"]["suspend"] is False
@@ -123,7 +123,7 @@ def test_verbs_change_resources_and_print_them(team: Applier, sluice: Sluice) ->
 
 
 def test_a_restore_is_taken_by_the_api_server_once(team: Applier, sluice: Sluice) -> None:
-    """Of a stream and of a scope; the second command finds what the API server has stored."""
+    """A restore is created once. A second command finds the stored resource."""
     team.apply(resources.STORE)
     team.apply(resources.ARCHIVE)
     to = {"archive": {"storeRef": {"name": "archives"}, "path": "shop"}}
@@ -150,7 +150,7 @@ def owner(kind: str, version: str, name: str, uid: str) -> Object:
 
 
 def test_a_description_has_jobs_and_pods_by_their_owners(team: Applier, sluice: Sluice) -> None:
-    """Objects with the same labels are no drivers; their logs are never read."""
+    """A description shows only Jobs and pods with the right owner, and reads only their logs."""
     body = team.apply(copy_named("orders"))
     team.write_status("streamcopies", "orders", ready("Copying", "Unknown", "Reconciling"))
     uid = body["metadata"]["uid"]
@@ -188,7 +188,7 @@ def test_a_description_has_jobs_and_pods_by_their_owners(team: Applier, sluice: 
 
 
 def test_a_watch_ends_with_the_worst_code(team: Applier, sluice: Sluice) -> None:
-    """When all are at rest; what is said last is why resources are not ready."""
+    """A watch ends once all resources rest, with the reasons and the worst exit code."""
     for name, status in (
         ("done", ready("Copied", "True")),
         ("lost", ready("SourceNotFound", "False", "Stalled")),
@@ -212,7 +212,7 @@ def test_a_watch_ends_with_the_worst_code(team: Applier, sluice: Sluice) -> None
 def test_users_without_a_cluster_or_rights_are_told_what_to_do(
     team: Applier, sluice: Sluice, tmp_path: Path
 ) -> None:
-    """The exit code is that of infrastructure, and the remedy is for the user."""
+    """Without a cluster or rights, the exit code is that of infrastructure, with a remedy."""
     none = sluice("get", "scopy", kubeconfig=tmp_path / "none")
     assert (none.returncode, "set KUBECONFIG" in none.stderr) == (4, True)
     access = yaml.safe_load(team.cluster.kubeconfig.read_text())
@@ -235,7 +235,7 @@ def test_users_without_a_cluster_or_rights_are_told_what_to_do(
 
 
 def test_names_are_completed_from_the_cluster(team: Applier, sluice: Sluice) -> None:
-    """As kubectl asks for them."""
+    """Names are completed from the cluster, by kubectl's protocol."""
     team.apply(copy_named("orders"))
     program = f"import sys; sys.argv[1:] = ['wait', sys.argv[-1], 'scopy/']; {COMPLETE}"
     assert sluice(program=program).stdout == "scopy/orders\n:4\n"

@@ -1,4 +1,4 @@
-"""An operator whose administrator names the stores, and has Secrets consent."""
+"""An operator with a list of allowed stores, whose Secrets must consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Allow stores by this machine's number, not by its name; have Secrets consent."""
+    """Allow stores by this machine's address, not by its name. Require Secrets' consent."""
     allowed = ["tcp://127.0.0.1:*", "http://127.0.0.1:*"]
     return {"stores": {"allowed": allowed, "requireSecretLabel": True}}
 
@@ -40,7 +40,7 @@ def ready(desk: Desk, name: str, status: str, reason: str) -> str:
 def test_an_address_that_is_not_allowed_gets_no_connection(
     desk: Desk, standalone: Standalone
 ) -> None:
-    """The condition names the field, the address and the Helm value; another address is opened."""
+    """A forbidden address gets no connection. The condition names field, address and Helm value."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         uri = f"tcp://localhost:{server.getsockname()[1]}"
@@ -56,7 +56,7 @@ def test_an_address_that_is_not_allowed_gets_no_connection(
 
 
 def test_a_secret_is_used_once_it_consents(desk: Desk, gateway: Gateway) -> None:
-    """The condition names the Secret, the label and the field."""
+    """A Secret is used once it consents. Before, the condition names Secret, label and field."""
     desk.bucket(gateway, "archives")
     said = ready(desk, "archives", "False", "AccessDenied")
     assert "spec.s3.credentialsSecretRef.name: the Secret 'keys' lacks the label" in said

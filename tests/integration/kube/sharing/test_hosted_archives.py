@@ -54,7 +54,7 @@ def scene(
 
 
 def made(scene: Scene, kind: str, plural: str, name: str, spec: Object) -> str:
-    """Apply a resource of the tenant's that is to run now, and return its UID."""
+    """Apply a resource of the tenant that is to run now, and return its UID."""
     body: Object = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
     if "schedule" in spec:
         body["metadata"] |= {"annotations": {REQUESTED_AT: "now"}}
@@ -77,7 +77,7 @@ def test_a_tenants_streams_are_archived_and_restored_beside_the_platforms_keys(
     foreign_for: Callable[..., ForeignClient],
     tmp_path: Path,
 ) -> None:
-    """By a StreamArchive, by a ScopeCopy with a schedule, and back by a StreamCopy."""
+    """A tenant archives by StreamArchive and ScopeCopy, and restores by StreamCopy."""
     java = foreign_for(standalone_auth.controller_uri, ADMIN)
     scope, tenant = f"hosted-{uuid4().hex[:8]}", scene.tenant
     java.create_scope(scope)

@@ -1,7 +1,6 @@
 """Copies of tenants whose drivers run beside the platform's login: a real API server and Pravega.
 
-The namespaces of the tenants are served with all rights, so what the operator does not do there it
-does not want to.
+The operator has all rights in the tenants' namespaces. So it refrains from acts there by itself.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def shop(
 
 
 def lend(scene: Scene, store: Standalone, *, on: bool) -> None:
-    """Share the StreamStore with both tenants, or with none."""
+    """Share the StreamStore with both tenants, or with no tenant."""
     tenants = (scene.tenant, *scene.others) if on else ()
     grants = [scene.grant_to(one, driverNamespace="Store") for one in tenants]
     scene.share("main", store.controller_uri, *grants, secret=LOGIN)
@@ -96,7 +95,7 @@ def pod_in(tenant: Tenant) -> Object:
 def test_a_tenants_copy_runs_beside_the_platforms_login(
     scene: Scene, shop: tuple[str, ForeignClient], tmp_path: Path
 ) -> None:
-    """The tenant sees plan and result. Nothing else of the copy was ever in its namespace."""
+    """The tenant sees plan and result. No other object of the copy is ever in its namespace."""
     (scope, java), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "target", scope))
     pod = pod_in(platform)
@@ -124,7 +123,7 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
 def test_a_copy_follows_its_source_beside_the_platforms_login(
     scene: Scene, shop: tuple[str, ForeignClient], tmp_path: Path
 ) -> None:
-    """Its follower's Job is where the login is, and the tenant cuts over all the same."""
+    """A follower's Job is beside the login, and the tenant can still cut over."""
     (scope, java), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "live", scope, mode="Continuous"))
     driver = DriverPod(platform, pod_in(platform), tmp_path)
@@ -148,7 +147,7 @@ def test_a_copy_follows_its_source_beside_the_platforms_login(
 def test_a_withdrawn_grant_stops_the_driver_and_a_deleted_copy_leaves_nothing(
     scene: Scene, standalone_auth: Standalone, shop: tuple[str, ForeignClient]
 ) -> None:
-    """In either namespace. The copy goes on when the grant comes back."""
+    """A withdrawn grant stops the driver until it returns. A deleted copy leaves no objects."""
     (scope, _), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "second", scope))
     pod_in(platform)
@@ -164,7 +163,7 @@ def test_a_withdrawn_grant_stops_the_driver_and_a_deleted_copy_leaves_nothing(
 
 @pytest.mark.exhaustive
 def test_copies_of_one_name_do_not_meet(scene: Scene, shop: tuple[str, ForeignClient]) -> None:
-    """Each has its own objects in the platform's namespace, and takes only these with it."""
+    """Copies of one name have separate objects in the platform's namespace."""
     (scope, _), platform, (second,) = shop, scene.platform, scene.others
     scene.tenant.apply(copy(scene, "same", scope))
     first = pod_in(platform)
@@ -185,7 +184,7 @@ def test_copies_of_one_name_do_not_meet(scene: Scene, shop: tuple[str, ForeignCl
 def test_all_that_a_driver_mounts_has_its_job_as_owner(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
-    """In the platform's namespace. A copy whose finalizer a user removes takes all with it."""
+    """The Job owns all mounted objects. So they go even if a user removes the finalizer."""
     (scope, _), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "owned", scope))
     pod_in(platform)
@@ -193,7 +192,7 @@ def test_all_that_a_driver_mounts_has_its_job_as_owner(
     for one in platform.get_all("configmaps", labelSelector=OURS):
         (owner,) = one["metadata"]["ownerReferences"]
         assert owner["uid"] == job["metadata"]["uid"]
-    # The operator sees both at once: it must not be done with the deletion before.
+    # The operator must see both at once, before it has finished the deletion.
     os.kill(scene.operator.pid, signal.SIGSTOP)
     tenant.run("delete", "scopy", "owned", "--wait=false")
     tenant.patch("scopy", "owned", {"metadata": {"finalizers": None}})
@@ -205,7 +204,7 @@ def test_all_that_a_driver_mounts_has_its_job_as_owner(
 def test_what_a_lost_finalizer_leaves_is_swept(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
-    """A user removes it by hand, and the copy is gone before its driver."""
+    """If a user removes the finalizer, the operator sweeps the driver that is left."""
     (scope, _), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "torn", scope))
     pod_in(platform)
@@ -229,7 +228,7 @@ def test_what_a_lost_finalizer_leaves_is_swept(
 def test_a_tenant_chooses_no_pods_in_the_platforms_namespace(
     scene: Scene, shop: tuple[str, ForeignClient], runtime: Object, field: str
 ) -> None:
-    """Refused by the name of the field, and nothing is made."""
+    """A tenant's settings of pods are refused by the field's name, and nothing is made."""
     (scope, _), tenant = shop, scene.tenant
     tenant.apply(copy(scene, "greedy", scope, runtime=runtime))
     tenant.until_reason("greedy", "InvalidSpec")
@@ -241,7 +240,7 @@ def test_a_tenant_chooses_no_pods_in_the_platforms_namespace(
 def test_no_driver_of_the_platforms_opens_an_address_of_a_tenants(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
-    """Even less with a Secret of the name that the platform's login has."""
+    """A platform's driver opens no tenant's address, not even with a Secret of the login's name."""
     (scope, _), tenant = shop, scene.tenant
     tenant.apply(tenant.login_resource(ADMIN))
     tenant.apply(tenant.store_resource("evil", uri="tcp://127.0.0.1:9", secret=LOGIN))
@@ -259,7 +258,7 @@ def test_no_driver_of_the_platforms_opens_an_address_of_a_tenants(
 def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
-    """A Job of the tenant's that names a copy is its own affair; so is a forged plan."""
+    """A tenant's forged Job or plan changes nothing of a hosted copy."""
     (scope, _), platform, tenant = shop, scene.platform, scene.tenant
     tenant.apply(copy(scene, "forged", scope))
     pod = pod_in(platform)

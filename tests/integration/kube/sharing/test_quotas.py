@@ -1,4 +1,4 @@
-"""Drivers in a namespace with a quota on the processors that pods may use at most.
+"""Drivers in a namespace with a quota on the pods' processors.
 
 The operator is a process of this machine. Kubernetes' own Job controller makes the drivers' pods,
 or is refused them; no node takes the pods.
@@ -42,7 +42,7 @@ def tenant(
     standalone: Standalone,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Tenant]:
-    """Gives a namespace with the quota, and an operator for it."""
+    """Yield a namespace with the quota, and an operator for it."""
     folder = tmp_path_factory.mktemp("sluice-test-quotas")
     with opened(kube, folder, standalone.controller_uri) as made:
         tenant = made.tenant
@@ -55,7 +55,7 @@ def tenant(
 
 
 def limits(tenant: Tenant) -> list[Any]:
-    """The processors that each driver's pod may use at most."""
+    """Return the processors that each driver's pod may use at most."""
     pods = tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
     return [pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] for pod in pods]
 
@@ -66,7 +66,7 @@ def limits(tenant: Tenant) -> list[Any]:
 def test_a_quota_on_processors_is_met_by_users_of_the_namespace(
     tenant: Tenant, foreign: ForeignClient, scope: str, way: str
 ) -> None:
-    """The copy names the quota and what to do. Done, it goes on by itself."""
+    """A copy names the quota and a remedy. After the remedy it goes on by itself."""
     foreign.create(scope, "orders")
     tenant.apply(tenant.copy_resource("orders", f"{scope}/orders", f"{scope}/copy"))
     said = tenant.until_reason("orders", "PodRefused")["message"]

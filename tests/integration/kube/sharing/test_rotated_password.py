@@ -34,7 +34,7 @@ BOTH: Final = 5.0
 
 @pytest.fixture(scope="module")
 def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Cluster]:
-    """Gives a store with TLS and logins."""
+    """Yield a store with TLS and logins."""
     made = Cluster(users=[ADMIN, OLD, NEW], tls=True, token_seconds=20)
     with announce("a Pravega cluster with TLS and logins"):
         made.start()
@@ -44,7 +44,7 @@ def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[
 
 @pytest.fixture(scope="module")
 def witness(server: Cluster) -> Iterator[ForeignClient]:
-    """Gives the store's own client, with an account of its own."""
+    """Yield the store's own client, with an account of its own."""
     with ForeignClient(server.controller_uri, user=ADMIN, bundle=server.bundle) as client:
         yield client
 
@@ -73,9 +73,9 @@ def test_nobody_fails_and_nothing_tells_a_password(
     witness: ForeignClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One attempt each, no start of a follower anew, and each event once.
+    """A new password causes no further attempt and no new follower, and is in no text.
 
-    The copy is by Spark, so its configuration is among the texts.
+    The copy uses Spark, so Spark's configuration is among the texts.
     """
     monkeypatch.setenv("SLUICE_SPARK_BYTES", "1")
     tenant, operator = desk.tenant, local_operator.operator

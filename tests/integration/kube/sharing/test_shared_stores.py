@@ -1,7 +1,6 @@
 """A platform team's StreamStore and a tenant's resources: a real API server, operator and Pravega.
 
-The tenant's namespace is served with all rights, so what the operator does not do there it does not
-want to.
+The operator has all rights in the tenant's namespace. So it refrains from acts there by itself.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def scene(
 def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
     scene: Scene, standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """Made, kept when the grant is withdrawn, and deleted then; the StreamStore waits for it."""
+    """A tenant's stream outlives a withdrawn grant until its deletion. The StreamStore waits."""
     java, uri = foreign_for(standalone_auth.controller_uri, ADMIN), standalone_auth.controller_uri
     scope, tenant, platform = f"shared-{uuid4().hex[:8]}", scene.tenant, scene.platform
     java.create_scope(scope)
@@ -78,7 +77,7 @@ def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
 
 @pytest.mark.exhaustive
 def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope: str) -> None:
-    """A resource that was applied before it needs no further change."""
+    """A grant is noticed at once, without a change of earlier resources."""
     tenant = scene.tenant
     tenant.apply(ephemeral(tenant, "early", scope, storeRef=scene.ref("late")))
     until_reason(tenant, "early", "StoreNotShared")
@@ -98,7 +97,7 @@ def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope:
 def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
     scene: Scene, standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:
-    """With nothing of the platform's mounted; a withdrawn grant stops the next of its kind."""
+    """Without a login a copy runs in its own namespace. A withdrawn grant stops a second copy."""
     tenant = scene.tenant
     scene.share("open", standalone.controller_uri, scene.grant)
     foreign.create(scope, "source")
@@ -132,7 +131,7 @@ def test_a_copy_of_a_shared_store_without_a_login_runs_in_its_own_namespace(
 
 
 def test_a_copy_whose_driver_would_need_the_platforms_login_is_refused(scene: Scene) -> None:
-    """Before anything of it is made, and with a way out."""
+    """A copy that would need the platform's login is refused early, with a remedy."""
     tenant, platform = scene.tenant, scene.platform
     platform.apply(platform.login_resource(ADMIN, "other-login"))
     scene.share("closed", "tcp://127.0.0.1:9", scene.grant, secret="other-login")  # noqa: S106
@@ -154,7 +153,7 @@ def test_the_example_shares_a_store(
     standalone_auth: Standalone,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """With nothing but names, address and login changed; it goes as its first lines say."""
+    """The example shares a store as its first lines say, with the test's names and login."""
     java = foreign_for(standalone_auth.controller_uri, ADMIN)
     text = EXAMPLE.read_text()
     for before, after in (

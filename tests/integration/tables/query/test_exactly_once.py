@@ -1,4 +1,4 @@
-"""A query writes each result once to a real store, whatever ends it."""
+"""Queries that write each result once to a real store, however they end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Query:
         self.identity = ""
 
     def run(self, **changes: Any) -> int:
-        """Read what the stream has. Return the number of rows that were written."""
+        """Read the present events. Return the number of written rows."""
         request = self.request(**changes)
         self.identity = request.query_id
         run = Run.of(request, self.folder, listener=lambda *_: None)
@@ -79,7 +79,7 @@ class Query:
             return run_query(plan, self._spark, stores, self.settings, run)
 
     def request(self, **changes: Any) -> QueryRequest:
-        """Return what asks for the query."""
+        """Return the request for the query."""
         resources = load(manifest(self._uri, self._clicks.name, **changes), copies=False)
         (query,) = resources.queries
         address = store_address(*resources.stores.values())
@@ -122,7 +122,7 @@ def test_windows_are_counted_once_over_runs_and_scale_events(
 
 
 class Ended(BaseException):
-    """The process is no more."""
+    """The exception that ends the process."""
 
 
 @pytest.fixture(
@@ -251,7 +251,7 @@ def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
     query.run(onChange="Restart")
     rows = results(store, clicks.name)
     assert [row for row in rows if row in before] == before
-    # The window that was open when the checkpoint was lost has only what came later.
+    # The window that was open at the checkpoint's loss has only later events.
     later = {(row["start"], row["k"]) for row in rows if row not in before}
     assert len(later) == len(rows) - len(before)
 
@@ -351,7 +351,7 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
 def test_the_windows_of_an_idle_stream_are_closed(
     query: Query, clicks: Clicks, store: Store, where: str
 ) -> None:
-    """Time goes on by the clock once no event comes, whatever the query asks of events."""
+    """Once no events come, windows close by the clock, in every query."""
     clicks.write(ROUNDS)
     sql = SQL.replace("GROUP BY", f"{where} GROUP BY")
     with query.running(sources__0__eventTime__idleAfterSeconds=1, query__sql=sql):

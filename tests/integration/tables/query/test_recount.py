@@ -78,7 +78,7 @@ def test_results_are_those_of_another_engine(
 def test_a_version_is_compared_with_what_it_has_read(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Rows of the version before are not its own. What its source has lost is named."""
+    """A version is compared with its own events only. Lost events of its source are named."""
     clicks.write(2 * ROUNDS)
     query.run()
     before = len(results(store, clicks.name))
