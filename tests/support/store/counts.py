@@ -98,7 +98,7 @@ def results(store: Store, clicks: StreamName) -> list[dict[str, Any]]:
 def assert_counted(rows: list[dict[str, Any]], clicks: Clicks) -> None:
     """Check that each closed window of each key has one row, with the right count and total.
 
-        A window is closed once an event of a later minute is written.
+    A window is closed once an event of a later minute is written.
     """
     expected = {
         (minute, key): (len(numbers), sum(numbers))

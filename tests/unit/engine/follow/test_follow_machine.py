@@ -268,10 +268,7 @@ class Following(FollowedWorld):
                 self.step(alive[turn % len(alive)])
 
     def turn(self, actor: Actor, fate: Fate) -> None:
-        """Make one call of an actor.
-
-        As always, an abort is not held up before it seals the target.
-        """
+        """Make one call of an actor. An abort is never held up before it seals the target."""
         if not actor.alive:
             return
         if actor.pending == f"seal_stream {SOURCE}":

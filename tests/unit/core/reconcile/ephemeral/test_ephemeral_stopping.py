@@ -89,7 +89,7 @@ def test_a_grace_period_is_time_to_stop() -> None:
 
 @pytest.mark.parametrize(("deleted", "actions"), [(9.0, WATCH), (10.0, LET_GO)])
 def test_a_deadline_counts_more(deleted: float, actions: tuple[object, ...]) -> None:
-    """deletionTimeoutSeconds also bounds the wait for pods."""
+    """The field deletionTimeoutSeconds also bounds the wait for pods."""
     assert deleting(deleted, deletionTimeoutSeconds=10).actions == actions
 
 
