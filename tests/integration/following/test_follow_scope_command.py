@@ -90,6 +90,7 @@ def test_a_scope_is_followed_until_nothing_comes(
         assert_same(foreign, copy, stream, events)
 
 
+@pytest.mark.exhaustive
 def test_an_interrupt_leaves_the_scope_live(copy: FollowedScope, foreign: ForeignClient) -> None:
     """After an interrupt the scope stays live. A cutover in the same file seals all sources."""
     with copy.following() as process:
