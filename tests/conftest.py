@@ -17,6 +17,7 @@ import structlog
 from hypothesis import settings
 
 import localcluster
+from lanes import SHARED_STORE
 from localstore import ForeignClient, Standalone, User
 from localstore.accounts import ADMIN, READER
 from s3gateway import Gateway, versitygw
@@ -65,7 +66,7 @@ def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
     Side by side, lanes share the one that `hack/lanes.py` starts and ends.
     """
-    if shared := os.environ.get("SLUICE_TESTS_STORE"):
+    if shared := os.environ.get(SHARED_STORE):
         server = Standalone(Path(shared))
         until("the store of all lanes serves", server.serves)
         yield server

@@ -20,7 +20,7 @@ from sluice.engine.copy.planning import resolve
 from sluice.stores.connect import connect
 from support.command.sluice_command import SECONDS, is_alive, workers_of
 from support.command.warm import SLUICE
-from support.search import FAR, few
+from support.search import few
 from support.until import TIGHT, until
 from support.witness import foreign_witness as witness
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from localstore import ForeignClient, Standalone
 
-EVENTS = 200_000 if FAR > 1 else 20_000
+EVENTS, FOR_SPARK = 20_000, 200_000
+"""Events of a source, which threads copy, and of a source for which Spark is started."""
 SIZE = 400
 LEAST_RATE = 1 << 10
 TASKS_RATE = 16 << 20
@@ -88,19 +89,26 @@ class Driver:
 
 
 @pytest.fixture
-def driver(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: str) -> Driver:
-    """Return a driver for a copy of two segments: 80 MB, for Spark, or 8 MB, for threads."""
+def driver(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    standalone: Standalone,
+    foreign: ForeignClient,
+    scope: str,
+) -> Driver:
+    """Return a driver for a copy of two segments: of 8 MB, or of 80 MB for the longer suites."""
+    long = request.node.get_closest_marker("exhaustive") is not None
     made = Driver(tmp_path, (scope, "events"), (scope, "copy"))
     foreign.create(*made.source, segments=2)
-    foreign.write(*made.source, events=EVENTS, size=SIZE, keys=100)
+    foreign.write(*made.source, events=FOR_SPARK if long else EVENTS, size=SIZE, keys=100)
     address = StoreAddress(uri=standalone.controller_uri)
-    request = CopyRequest(
+    copy = CopyRequest(
         copy_id=identity.copy_id(cluster="test", namespace="team-a", name=scope, identity={}),
         sources=(SourceRequest(stream=StreamName(scope=scope, stream="events")),),
         target=StreamName(scope=scope, stream="copy"),
     )
     store = connect(address, Settings())
-    found = resolve(request, [store], store)
+    found = resolve(copy, [store], store)
     store.close()
     assert found.plan is not None
     plan = StreamCopyPlan(sources=(address,), target=address, streams=(found.plan,))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
+from sluice.errors import InvalidQuery
 from sluice.pipelines.query.duck_sql import quoted
-from sluice.pipelines.query.recount import EXPECTED, differences
+from sluice.pipelines.query.recount import EXPECTED, differences, source_schema
+from support.engine.queries import source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,3 +58,19 @@ def test_rows_are_compared_with_how_often_they_are_there(
 ) -> None:
     """Only the last digits of floating-point numbers may differ."""
     assert compared(computed, there, kinds) == found
+
+
+def test_a_source_has_its_columns_or_those_of_its_format() -> None:
+    """A schema may have any of Spark's words for a type that Arrow has."""
+    schema = source_schema(source(columns="k STRING, n LONG"))
+    assert schema is not None
+    assert schema.names == ["k", "n"]
+    assert source_schema(source(columns=None)) is None
+
+
+def test_a_type_that_arrow_lacks_is_refused_with_its_source() -> None:
+    """The field names the source, and not the result."""
+    with pytest.raises(InvalidQuery, match="only Spark knows") as caught:
+        source_schema(source(columns="k STRING, i INTERVAL DAY"))
+    assert caught.value.field == "spec.sources[clicks].schema"
+    assert caught.value.remedy
