@@ -31,41 +31,42 @@ RUN --mount=type=bind,source=docker/undate.py,target=/run/undate.py \
  && echo 'sluice:x:65532:65532::/tmp:/usr/sbin/nologin' >>/etc/passwd \
  && echo 'sluice:x:65532:' >>/etc/group
 
-# What only builds, and does not stay: pip, uv and a C compiler.
+# What only builds, and does not stay: pip, uv, setuptools and a C compiler.
 FROM runtime AS tools
 ARG UV_VERSION=0.13.8
+ARG WHEEL_VERSION=0.45.1
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      gcc libc6-dev libpython3-dev python3-pip python3-setuptools python3-wheel >/dev/null \
- && pip install -q --no-cache-dir --no-compile --root-user-action ignore \
-      --target /opt/tools uv==${UV_VERSION}
+      gcc libc6-dev libpython3-dev python3-venv >/dev/null \
+ && python3 -m venv /opt/tools \
+ && /opt/tools/bin/pip install -q --no-cache-dir --no-compile --root-user-action ignore \
+      uv==${UV_VERSION} wheel==${WHEEL_VERSION}
+COPY docker/install docker/wheel.cfg /opt/tools/bin/
 # Buildah 1.28 mounts a stage that it has from its cache without the stage's last layer: this one.
 RUN true
 
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
 COPY pyproject.toml uv.lock docker/unused-jars /src/
-# The lock says what and with which hashes, pip fetches it by its own configuration. PySpark comes
-# as a source package of ready-made parts; all others as wheels, so no compiler is needed.
+# The lock says what and with which hashes.
 # Of Arrow, archives need what reads and writes Parquet; each of its wheels has some files three times.
+# Of Kubernetes' client, the operator needs what sends requests: no resource has a class of its own.
 # Compiled files are not checked against their source: the image does not change. Sets in them are in
 # the order of hashes; and one process compiles all, since what it has compiled before shows in a file.
-RUN --mount=type=bind,from=tools,source=/usr/lib/python3/dist-packages,target=/run/pip \
-    --mount=type=bind,from=tools,source=/opt/tools,target=/run/uv \
+RUN --mount=type=bind,from=tools,source=/opt/tools,target=/opt/tools \
     export PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
  && python3 -m venv --without-pip /opt/sluice \
  && cd /opt/sluice/lib/python3.11/site-packages \
- && /run/uv/bin/uv export -q --no-cache --project /src --frozen --no-dev --no-emit-project \
+ && /opt/tools/bin/uv export -q --no-cache --project /src --frozen --no-dev --no-emit-project \
       -o /src/requirements.txt \
- && PYTHONPATH=/run/pip python3 -m pip install -q --no-cache-dir --no-compile \
-      --root-user-action ignore --no-deps --require-hashes \
-      --only-binary :all: --no-binary pyspark --no-build-isolation \
-      --target . -r /src/requirements.txt \
- && grep -v '^#' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
+ && /opt/tools/bin/install /src/requirements.txt . \
+ && grep '^[^#]' /src/unused-jars | while read -r jars; do rm -f pyspark/jars/$jars; done \
  && rm -rf bin pyspark/data pyspark/examples pyspark/jars/connect-repl pyspark/python pyspark/sbin \
  && rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests zstandard/_cffi* \
       pyarrow/_flight* pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* \
       pyarrow/_s3fs* pyarrow/libarrow_s3* pyarrow/lib*.so.*.*.* \
+ && find kubernetes/client kubernetes/aio/client -path '*/models/*.py' ! -name __init__.py -delete \
+ && find kubernetes/client kubernetes/aio/client -path '*/api/*.py' ! -name __init__.py -delete \
  && find . \( -name '*.pyi' -o -name '*.px[di]' -o -name '*.pyx' \) -delete \
  && echo /opt/sluice/app >sluice.pth \
  && python3 -m compileall -q --invalidation-mode unchecked-hash . \
@@ -142,12 +143,10 @@ RUN cd /src \
  && /opt/tools/bin/uv export -q --no-cache --frozen --no-dev --no-emit-project --extra tables \
       -o all.txt \
  && awk '/^[a-z]/ {on = /^(pyspark|msgspec)==/} on' all.txt >wanted.txt \
- && python3 -m pip install -q --no-cache-dir --no-compile --root-user-action ignore \
-      --no-deps --require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation \
-      --target /src/packages -r wanted.txt \
+ && /opt/tools/bin/install wanted.txt packages \
  && mkdir /src/jars \
  && (cd packages/pyspark/jars \
-     && grep -v '^#' /src/query-jars | while read -r jars; do mv $jars /src/jars/ || exit 1; done) \
+     && grep '^[^#]' /src/query-jars | while read -r jars; do mv $jars /src/jars/ || exit 1; done) \
  && rm -rf packages/pyspark* packages/bin packages/py4j* \
  && find packages -name '*.pyi' -delete \
  && python3 -m compileall -q --invalidation-mode unchecked-hash -s packages \

@@ -61,7 +61,7 @@ provide_python() {
   # Use this Python. Otherwise uv would download one to suit .python-version.
   UV_PYTHON=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   export UV_PYTHON UV_PYTHON_DOWNLOADS=never
-  export DIST_EXTRA_CONFIG=$PWD/hack/wheel.cfg # for PySpark's wheel, which uv makes
+  export DIST_EXTRA_CONFIG=$PWD/docker/wheel.cfg # for PySpark's wheel, which uv makes
   "$uv" sync --frozen --check --quiet 2>/dev/null ||
     step "installing Python packages into .venv" "$uv" sync --frozen
 }
