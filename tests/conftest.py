@@ -248,8 +248,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr and not any("::" in path for path in config.args):
         config.option.markexpr = "not exhaustive and not soak"
     # A shell has what it starts in the background ignore SIGINT, and so would our programs, which
-    # tests interrupt as a person does at a terminal.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # tests interrupt as a person does at a terminal. In place of Python's own handler, asyncio.run
+    # would set another one for each call, and describe the task before in full.
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.hookimpl(trylast=True)  # after the selection of tests

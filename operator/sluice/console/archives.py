@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -10,7 +9,7 @@ from rich.console import Group
 from sluice.console import cells
 from sluice.console.grid import Column, Grid
 from sluice.console.page import Words, err, out
-from sluice.core.values.text import lost_behind, size
+from sluice.core.values.text import instant, lost_behind, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
 
 _MOST_PROBLEMS = 50
-
-
-def instant(ms: int) -> str:
-    """Write a time in ms since 1970 as UTC text."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def show_archives(found: Iterable[tuple[str, Head]]) -> None:

@@ -44,11 +44,15 @@ def duration(seconds: float) -> str:
 
 
 def instant(millis: int) -> str:
-    """Return milliseconds since 1970 as a time in UTC; as the number if they are none."""
+    """Return milliseconds since 1970 as `2026-05-04T12:00:00.000Z`; as the number if they are none.
+
+    No millisecond is left out, so a run of an archive is found again by the time that it shows.
+    """
     try:
-        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+        moment = datetime.fromtimestamp(millis / 1000, UTC).replace(tzinfo=None)
     except (OSError, OverflowError, ValueError):
         return str(millis)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
 def counted(number: int, noun: str) -> str:

@@ -87,7 +87,7 @@ def test_a_query_prints_its_rows_and_is_interrupted(
     told = command.run("state", "-o", "json")
     (state,) = told.json
     assert (state["version"], state["attempt"], state["rows"]) == (1, 1, 32)
-    assert state["watermark"] == "2026-01-01T00:02:00.000+00:00"
+    assert state["watermark"] == "2026-01-01T00:02:00.000Z"
     assert state["lagBytes"] > 0
     (place,) = state["positions"]
     assert place["stream"] == str(clicks.name)

@@ -64,3 +64,11 @@ def test_short_hashes_tell_texts_apart(one: str, other: str) -> None:
     """Ten hexadecimal digits, the same for the same text."""
     assert re.fullmatch(r"[0-9a-f]{10}", text.short_hash(one))
     assert (text.short_hash(one) == text.short_hash(other)) == (one == other)
+
+
+def test_an_instant_is_a_time_or_a_number() -> None:
+    """Bad records may have any number in place of a time. It is shown, and ends nothing."""
+    assert text.instant(1_777_896_000_000) == "2026-05-04T12:00:00.000Z"
+    assert text.instant(-1) == "1969-12-31T23:59:59.999Z"
+    for none in (10**17, -(10**17), 10**400):
+        assert text.instant(none) == str(none)
