@@ -1,12 +1,13 @@
 # noqa: INP001 - a script of the Dockerfile's
-"""Makes the archive of Java classes from which the image's JVMs start in half the time.
+"""Make the archive of Java classes from which the image's JVMs start in half the time.
 
     train.py ARCHIVE
 
-Runs what the image will run, notes the classes that are loaded, and lets Java write them down in
-the form in which it keeps them in memory: a job with an executor, whose pod is made by a stand-in
-for the API server, which starts a process instead. A job in one process would load 23 classes more,
-of 11,000. The build fails where the job does, so it is a first test of the image, too.
+Runs a job as the image will run it, with an executor. A stand-in for the API server makes the
+executor's pod: it starts a process instead. At the driver's end, Java writes down the classes that
+it has loaded, in the form in which it keeps them in memory. They stand on top of the archive of
+Java's own classes. The few classes that only an executor loads are not among them. The build fails
+where the job does, so it is a first test of the image, too.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ import tempfile
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from sluice.pipelines.spark import java, sparkconf
-from sluice.pipelines.spark.application import HEAP, Application
+from sluice.pipelines.spark.application import Application
 from sluice.pipelines.spark.executor import arguments
 from sluice.pipelines.spark.jvm import Jvm
+
+_OPTIONS = "JAVA_TOOL_OPTIONS"
+"""The variable with options for each JVM that starts."""
+
+_WRITING_SECONDS = 120
 
 DRIVER = {
     "apiVersion": "v1",
@@ -52,37 +57,15 @@ spec:
 
 
 class OrderlyJvm(Jvm):
-    """Ends by itself, so that it writes its list of classes to the end."""
+    """A JVM that ends by itself, so that it writes its archive."""
 
     def stop(self) -> None:
-        """See Jvm."""
+        """End the JVM, and wait until it has written all."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=_WRITING_SECONDS)
         super().stop()
-
-
-class Lists:
-    """The lists of classes that JVMs write while this environment holds."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._numbers = count()
-
-    def environment(self) -> dict[str, str]:
-        """Lets the next JVM write a list."""
-        path = self._folder / f"{next(self._numbers)}.list"
-        return {"JAVA_TOOL_OPTIONS": f"-XX:DumpLoadedClassList={path}"}
-
-    def merged(self) -> str:
-        """All lists as one, nothing twice."""
-        lines = [
-            line
-            for path in sorted(self._folder.glob("*.list"))
-            for line in path.read_text().splitlines()
-        ]
-        return "\n".join(dict.fromkeys(lines)) + "\n"
 
 
 class Api(BaseHTTPRequestHandler):
@@ -92,12 +75,11 @@ class Api(BaseHTTPRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
-    lists: Lists
     executors: list[tuple[dict[str, Any], subprocess.Popen[bytes]]]
     ended: threading.Event
 
     def do_GET(self) -> None:
-        """The driver's pod, a list of it or of the executors, or a watch."""
+        """Answer with the driver's pod, a list of it or of the executors, or a watch."""
         if "watch=" in self.path:
             self._watch()
         elif "?" in self.path:
@@ -109,14 +91,14 @@ class Api(BaseHTTPRequestHandler):
             self._answer(DRIVER)
 
     def do_POST(self) -> None:
-        """Starts an executor."""
+        """Start an executor."""
         pod = json.loads(self._body())
         environment = {
             item["name"]: item.get("value", "127.0.0.1")
             for item in pod["spec"]["containers"][0]["env"]
         }
-        environment = {**os.environ, **environment, **self.lists.environment()}
-        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        environment = {**os.environ, **environment, "SPARK_LOCAL_IP": "127.0.0.1"}
+        del environment[_OPTIONS]  # the driver's archive is the one that is written
         process = subprocess.Popen(  # noqa: S603 - a command of our own
             [java.java(), *arguments(environment)], env=environment
         )
@@ -124,19 +106,19 @@ class Api(BaseHTTPRequestHandler):
         self._answer(pod, code=201)
 
     def do_DELETE(self) -> None:
-        """Nothing: executors end with their driver."""
+        """Do nothing: executors end with their driver."""
         self._body()
         self._answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
 
     def _executors(self) -> list[dict[str, Any]]:
-        """The executors' pods. They run as long as their processes do."""
+        """Return the executors' pods. They run as long as their processes do."""
         return [
             {**pod, "status": {"phase": "Running" if process.poll() is None else "Failed"}}
             for pod, process in self.executors
         ]
 
     def _watch(self) -> None:
-        """Nothing ever happens. It can't be had as a WebSocket, so it is asked for plainly."""
+        """Send no event. The client asks plainly once it gets no WebSocket."""
         if self.headers.get("Upgrade"):
             self._answer({})
             return
@@ -148,7 +130,7 @@ class Api(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Print nothing."""
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -167,26 +149,37 @@ PLAIN = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 def job(context: Any, tasks: int) -> None:
-    """A job such as runs tasks."""
+    """Run a job such as Sluice runs."""
     for _ in range(2):
         doubled = context.parallelize(range(tasks), tasks).mapPartitions(lambda n: [sum(n) * 2])
         if sorted(doubled.collect()) != [2 * number for number in range(tasks)]:
             raise SystemExit("the job's result is wrong")
 
 
-def train_local(lists: Lists) -> None:
-    """A job in one process, as tests on this machine run them: see hack/classes.py."""
-    os.environ.update(lists.environment())
-    with Application(sparkconf.local(2) | PLAIN, jvm=OrderlyJvm) as application:
-        job(application.start(), 2)
+def train(archive: Path, configuration: dict[str, str], tasks: int) -> None:
+    """Run a job, and have its driver's JVM write the archive."""
+    os.environ[_OPTIONS] = f"-XX:ArchiveClassesAtExit={archive}"
+    with Application(configuration | PLAIN, jvm=OrderlyJvm) as application:
+        job(application.start(), tasks)
+    del os.environ[_OPTIONS]
+    if not archive.exists():
+        raise SystemExit(f"Java did not write {archive}")
 
 
-def train_executors(lists: Lists, folder: Path) -> None:
-    """A job in an executor."""
-    template = folder / "executor.yaml"
-    template.write_text(TEMPLATE)
-    Api.lists, Api.executors, Api.ended = lists, [], threading.Event()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+def train_local(archive: Path) -> None:
+    """Train by a job in one process, as tests on this machine run them: see hack/classes.py."""
+    train(archive, sparkconf.local(2), 2)
+
+
+def train_executors(archive: Path) -> None:
+    """Train by a job in an executor."""
+    Api.executors, Api.ended = [], threading.Event()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadingHTTPServer(("127.0.0.1", 0), Api) as server,
+    ):
+        template = Path(folder, "executor.yaml")
+        template.write_text(TEMPLATE)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         executors = sparkconf.Executors(
             count=1,
@@ -194,45 +187,13 @@ def train_executors(lists: Lists, folder: Path) -> None:
             template=sparkconf.Template(file=template, image="train", memory=1 << 30),
             pod=sparkconf.Pod("driver", "1234", "127.0.0.1", "default"),
         )
-        os.environ.update(lists.environment())
         here = {"spark.master": f"k8s://http://127.0.0.1:{server.server_port}"}
-        configuration = sparkconf.kubernetes(executors) | PLAIN | here
-        with Application(configuration, jvm=OrderlyJvm) as application:
-            job(application.start(), 1)  # waits for the executor
+        train(archive, sparkconf.kubernetes(executors) | here, 1)  # waits for the executor
         for _, executor in Api.executors:
             executor.wait(timeout=60)
         Api.ended.set()
         server.shutdown()
 
 
-def write(archive: str, classes: Path) -> None:
-    """Let Java write the archive."""
-    # That collector can read an archive, and not write one.
-    chosen = [word for word in java.options(HEAP, {}) if word != "-XX:+UseSerialGC"]
-    subprocess.run(  # noqa: S603 - a command of our own
-        [
-            java.java(),
-            "-Xshare:dump",
-            "-Xlog:cds=error,gc*=off",
-            f"-XX:SharedClassListFile={classes}",
-            f"-XX:SharedArchiveFile={archive}",
-            *chosen,
-        ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-
-
-def main() -> None:
-    """Make the archive."""
-    with tempfile.TemporaryDirectory() as folder:
-        lists = Lists(Path(folder))
-        train_executors(lists, Path(folder))
-        del os.environ["JAVA_TOOL_OPTIONS"]
-        classes = Path(folder, "classes")
-        classes.write_text(lists.merged())
-        write(sys.argv[1], classes)
-
-
 if __name__ == "__main__":
-    main()
+    train_executors(Path(sys.argv[1]).resolve())

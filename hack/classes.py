@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import runpy
 import subprocess
 import tempfile
@@ -38,15 +37,10 @@ def fingerprint() -> str:
 def make(archive: Path) -> None:
     """Make the archive, and move it to its place only when it is complete."""
     train: dict[str, Any] = runpy.run_path(str(TRAIN), run_name="train")
-    with tempfile.TemporaryDirectory(dir=archive.parent) as name:
-        folder = Path(name)
-        lists = train["Lists"](folder)
-        train["train_local"](lists)
-        del os.environ["JAVA_TOOL_OPTIONS"]
-        classes = folder / "classes"
-        classes.write_text(lists.merged())
-        train["write"](str(folder / archive.name), classes)
-        (folder / archive.name).replace(archive)
+    with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+        made = Path(folder, archive.name)
+        train["train_local"](made)
+        made.replace(archive)
 
 
 def main() -> None:

@@ -20,6 +20,14 @@ BASE = "localhost/base:bookworm"
 
 _SUITE = "bookworm"
 _PACKAGES = ("ca-certificates",)
+# As in Debian's own slim images. They also hold for packages that a Dockerfile installs.
+_SLIM = (
+    '--aptopt=Acquire::Languages "none"',
+    "--dpkgopt=force-unsafe-io",
+    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
+    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+    "--dpkgopt=path-include=/usr/share/locale/locale.alias",
+)
 # Number of earlier builds that are kept of an image with references from its content, because pods
 # that run them may restart.
 KEPT = 3
@@ -72,7 +80,7 @@ class Builder:
             LocalClusterError: Debian 12 is not available, or a program failed.
         """
         sources = "".join(f"{line}\n" for line in archives(_SUITE))
-        key = hashlib.sha256(f"{sources}{_PACKAGES}{EPOCH}".encode()).hexdigest()[:12]
+        key = hashlib.sha256(f"{sources}{_PACKAGES}{_SLIM}{EPOCH}".encode()).hexdigest()[:12]
         settled = f"{BASE}-{key}"
         with locked(self._folder / "base.lock"):
             if self._id(settled) is None:
@@ -174,7 +182,8 @@ class Builder:
             list_file.write_text(sources)
             target = str(context / "rootfs.tar")
             included = f"--include={','.join(_PACKAGES)}"
-            command = ["mmdebstrap", "--variant=minbase", included, _SUITE, target, str(list_file)]
+            command = ["mmdebstrap", "--variant=minbase", included, *_SLIM]
+            command += [_SUITE, target, str(list_file)]
             epoch = {"SOURCE_DATE_EPOCH": str(EPOCH)}
             sign = "still making the base image"
             watch(command, sign=lambda _: sign, say=say, environment=epoch)
