@@ -32,7 +32,7 @@ def id_of(values: dict[str, object]) -> str:
 
 
 def test_what_is_left_out_copies_all_and_harms_nothing() -> None:
-    """By default all streams are copied into an existing scope, beside no others; sources stay."""
+    """By default all streams are copied, to new targets in an existing scope. The sources stay."""
     spec = spec_of({})
     assert (spec.streams.include, spec.streams.exclude, spec.rename) == ((), (), ())
     assert (spec.streams.include_ephemeral, spec.parallelism) == (False, None)

@@ -195,6 +195,6 @@ def test_a_condition_is_found_by_its_type() -> None:
 
 
 def test_a_condition_has_the_type_as_plain_text() -> None:
-    """A condition that was read equals the one that was made: the type is text in both."""
+    """A condition that is read back equals the original: its type is plain text in both."""
     assert type(READY.type) is str
     assert Condition.model_validate(READY.dump()) == READY

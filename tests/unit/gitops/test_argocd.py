@@ -34,7 +34,7 @@ def test_every_state_has_the_recorded_health(kind: str) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_argo_cd_and_flux_are_told_the_same(situation: Situation) -> None:
-    """Their results agree, except for a run that was asked for: only Argo CD can see that."""
+    """The results agree, except for a run that was asked for: only Argo CD can see that."""
     found = health(situation.body)
     assert found["status"] in STATUSES
     assert found["message"] or situation.name == "unseen"

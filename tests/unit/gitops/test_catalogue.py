@@ -150,11 +150,11 @@ def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
     aside = {"Verified", "Drifted", "HooksSucceeded"}
     repeats = situation.kind == "StreamArchive" or "schedule" in situation.body["spec"]
     if repeats and found["Ready"]["status"] == "True":
-        aside.add("Suspended")  # what is there stays as it is, and no run begins
+        aside.add("Suspended")  # the last result stays, and no run begins
     assert len({one["reason"] for name, one in found.items() if name not in aside}) == 1
     mode = situation.body["spec"].get("mode")
     bounded = situation.kind in {"StreamCopy", "ScopeCopy", "StreamArchive"} or mode == "Once"
-    if mode == "Continuous":  # it has no end before it ends well
+    if mode == "Continuous":  # without an end, it has not succeeded
         bounded = situation.kstatus == "Current" and found["Ready"]["reason"] != "Following"
     assert ("Succeeded" in found) == (bounded and not situation.name.endswith("scheduled"))
 

@@ -6,7 +6,7 @@ from localcluster.images.builder import KEPT, Builder
 from localcluster.images.image import Image
 from support.command.programs import PutProgram
 
-# Keeps an image as a file named by its reference, with a new id for each build.
+# It keeps an image as a file named by its reference, with a new id for each build.
 BUILDAH = """
 PATH=/usr/bin:/bin
 images="{folder}"

@@ -8,7 +8,7 @@ from localcluster.images.image import Image
 from localcluster.kind import KindCluster
 from support.command.programs import PutProgram
 
-# Each notes how it was called; kind has a cluster once it has created one.
+# Each program logs its calls. kind has a cluster once it has created one.
 KIND = """
 echo "kind $*" >>"{log}"
 case "$1 $2" in

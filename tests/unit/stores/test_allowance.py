@@ -237,7 +237,7 @@ def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
 
 
 def test_room_is_for_what_is_held_between_looks_too() -> None:
-    """`has_room` is False once more is kept than allowed, whoever keeps it."""
+    """`has_room` is False once looks and kept values hold more than is allowed between looks."""
     mine, reader = allowed(), Held()
     with mine.look("a"):
         reader.add(1_500)

@@ -10,7 +10,7 @@ from sluice.stores.credentials import Credentials, Grace
 
 
 def test_credentials_never_show() -> None:
-    """Their text contains neither the user nor the password."""
+    """The repr of credentials contains neither the user nor the password."""
     text = repr(Credentials("somebody", "hunter2"))
     assert "somebody" not in text
     assert "hunter2" not in text

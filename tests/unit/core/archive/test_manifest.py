@@ -94,7 +94,7 @@ SPLIT = (WHOLE, empty(1, 1, 0, 0.5), with_bytes(empty(1, 2, 0.5, 1), 3 * CHUNK))
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    """Its JSON decodes to an equal manifest, which has the same JSON again."""
+    """A manifest's JSON decodes to an equal manifest, which has the same JSON again."""
     manifest = a_manifest(*SPLIT)
     data = encode(manifest)
     assert decode(Manifest, data, name="it") == manifest

@@ -129,7 +129,7 @@ def test_many_segments_stay_whole() -> None:
 
 @given(st.integers(0, 1 << 45), st.integers(1, 10_000), st.integers(CHUNK, 1 << 30))
 def test_every_task_has_its_share_of_a_long_segment(total: int, tasks: int, most: int) -> None:
-    """There are about two parts per task, within the bounds of a part's size and of the number."""
+    """A task gets about two parts, within the bounds of a part's size and of the parts' number."""
     size = part_size(total, tasks, most)
     assert CHUNK <= size <= most
     parts = len(cuts(0, total, size)) + 1

@@ -66,10 +66,9 @@ def behind(known: Journal, **seen: object) -> Step:
 
 
 def test_what_is_missing_is_staged_from_a_distance_on() -> None:
-    """A far lag is staged: each segment's bytes from its position on.
+    """If the lag is large, each segment's missing bytes are staged from its position on.
 
-    They are appended if the lag is near or exceeds the limit of a catch-up, or if the driver does
-    not stage.
+    They are appended if the lag is small or exceeds the limit, or if the driver does not stage.
     """
     known = journal(*COMPARED)
     assert behind(known) == BeginCatchUp(RANGES)
@@ -100,7 +99,7 @@ def test_a_catch_up_that_is_begun_goes_on_before_losses_are_left_out() -> None:
 def test_an_end_comes_first() -> None:
     """An end by bytes comes before a catch-up, and so does a seal that is decided.
 
-    A sealed source is followed by appends.
+    Once the source is sealed, its last bytes are appended, not staged.
     """
     key = "key"
     ended = begun(follow_progress.wish_record(0, Wish(bytes=1)))

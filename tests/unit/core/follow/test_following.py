@@ -260,7 +260,7 @@ def test_a_position_is_one_number(position: Position) -> None:
 
 
 def test_a_checkpoint_says_all_that_the_records_said() -> None:
-    """It keeps changed bounds, scale events, losses, comparisons, counts and the end."""
+    """A checkpoint keeps changed bounds, scale events, losses, comparisons, counts and the end."""
     known = journal(
         amend_record(1, 0, 20),
         follow_progress.grow_record(GROWN, [12, 13]),

@@ -43,7 +43,7 @@ def test_the_last_wish_before_the_end_counts() -> None:
 
 
 def test_a_decision_to_seal_stays() -> None:
-    """It counts only while the present wish is to seal, and later wishes do not revoke it."""
+    """The decision counts only if the present wish is to seal. Later wishes do not revoke it."""
     sealing = follow_progress.sealing_record()
     assert journal(sealing).trail.sealing == ()
     assert journal(wish(0, SEAL, "p"), wish(1, Wish()), sealing).trail.sealing == ()
@@ -54,7 +54,7 @@ def test_a_decision_to_seal_stays() -> None:
 
 
 def test_an_end_that_was_decided_before_a_seal_does_not_count() -> None:
-    """Such an end would leave the target without the last bytes of the sealed source."""
+    """The copy has to go on to the sealed source's end, so an earlier end is ignored."""
     begin = (wish(0, SEAL, "p"), follow_progress.sealing_record())
     assert journal(*begin, follow_progress.stop_record("Time")).trail.stopped is None
     late = (follow_progress.stop_record("CutOver", 1), follow_progress.stop_record("Time", 1))
@@ -77,10 +77,7 @@ def test_other_clients_cannot_hide_a_decision_to_seal() -> None:
 
 
 def test_a_checkpoint_has_the_wish() -> None:
-    """It keeps the wish, the consent and the decision to seal.
-
-    Without a wish it has no such field.
-    """
+    """A checkpoint keeps wish, consent and decision to seal. Without a wish it lacks the fields."""
     known = journal(wish(0, SEAL, "p"), follow_progress.sealing_record(), wish(1, FULL))
     assert fold([checkpoint_record(known, {})]) == known
     waiting = journal(wish(0, SEAL, "p"))

@@ -129,7 +129,7 @@ def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None
 
 @given(st.floats(0, 1e6), st.integers(1, 1 << 30), st.integers(1, 1 << 20))
 def test_who_has_waited_as_told_may_move(now: float, rate: int, taken: int) -> None:
-    """This holds even if the floating-point clock cannot represent so short a wait."""
+    """The wait ends even if the floating-point clock cannot represent so short a time."""
     bucket = TokenBucket(now)
     assert bucket.wait(rate, now) == 0
     bucket.take(taken)

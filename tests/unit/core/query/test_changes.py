@@ -76,7 +76,7 @@ SAME: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
 def test_what_decides_about_no_result_is_none(change: dict[str, Any]) -> None:
-    """Such a change leaves the plans equal, so that the query continues."""
+    """Other text, addresses, beginnings or archives leave no difference, so the query continues."""
     assert changes(query_plan(), query_plan(**change)) == []
 
 

@@ -171,7 +171,7 @@ def test_a_batch_that_was_begun_has_to_be_in_the_checkpoint(
 
 
 def test_a_checkpoint_without_a_ledger_is_left_alone() -> None:
-    """It belongs to an earlier query of this name, so the new version gets the next number."""
+    """The checkpoint is of an earlier query with this name, so the version gets the next number."""
     version = chosen(
         LedgerState(),
         query_plan(),

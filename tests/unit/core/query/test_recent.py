@@ -48,7 +48,7 @@ def test_from_any_offset_the_next_row_is_found(
 
 @pytest.mark.parametrize("size", [0, 60, 200, 247, 300, 65_000])
 def test_from_each_offset_of_a_row_the_next_one_is_found(size: int) -> None:
-    """This holds inside a header too, although its zeros look like the beginning of another."""
+    """Zeros inside a header, which look like the beginning of another, do not mislead."""
     rows = [{"x": "x" * size}] * 3
     whole = events_of(rows)
     length = len(whole) // 3

@@ -111,7 +111,10 @@ def is_object(event: bytes) -> bool:
 @example([b"{}null{}", b"null", b'{"nested":null}'])
 @example([b'{"small":128}', b'{"small":127}', b'{"real":"1"}'])
 def test_an_event_that_does_not_fit_touches_no_other(events: list[bytes]) -> None:
-    """Its row is null and has its bytes, and other events have the rows that they have alone."""
+    """A malformed event's row is null and has its bytes.
+
+    Other events have the rows of their own.
+    """
     rows = decoded(events)
     assert len(rows) == len(events)
     for event, row in zip(events, rows, strict=True):

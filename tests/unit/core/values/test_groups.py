@@ -21,7 +21,7 @@ def test_what_was_read_before_an_awaited_segment_is_finished() -> None:
 
 
 def test_nothing_is_finished_where_every_key_is_being_read() -> None:
-    """This holds in any generation, even if later ones exist."""
+    """The group may be in any generation, even if later ones exist."""
     generations = [(LEFT, RIGHT), (MERGED,), SPLIT]
     assert finished({0: 1, 1: 7}, {}, generations) == set()
     assert finished({3: 0, 4: 0}, {}, generations) == set()

@@ -15,7 +15,7 @@ def classes(root: type[SluiceError] = SluiceError) -> list[type[SluiceError]]:
 
 
 def test_a_trouble_says_what_an_error_does() -> None:
-    """It has the error's reason, category, message, field and remedy."""
+    """A trouble has the error's reason, category, message, field and remedy."""
     error = SourceNotFound("there is no stream in/orders", field="spec.source.stream")
     trouble = Trouble.of(error)
     assert (trouble.reason, trouble.category, trouble.retryable) == (

@@ -102,7 +102,7 @@ def test_the_first_plan_holds_until_its_run_is_over() -> None:
 
 
 def test_what_a_late_driver_says_of_an_earlier_run_is_passed_over() -> None:
-    """Its results have places in another plan."""
+    """Results and stops of an earlier run are ignored: their places belong to another plan."""
     later = scope_log.plan_record(plan_of("b", run=2))
     late = [_results({2: COPIED}), scope_log.stopped_record(1)]
     state = fold([BEGIN, scope_log.stopped_record(1), later, *late])

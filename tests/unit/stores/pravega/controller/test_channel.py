@@ -105,7 +105,7 @@ def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNa
 def test_a_controller_with_tls_is_told_where_the_address_asks_for_none(
     tls_names: TLSNames,
 ) -> None:
-    """A ProtocolError tells to write the address as tls://."""
+    """ProtocolError has the remedy to write the address as tls://host:port."""
     with controller(tls_names.certificate(HOST)) as port, client(port, None) as store:
         error = refused(store)
         assert isinstance(error, ProtocolError)

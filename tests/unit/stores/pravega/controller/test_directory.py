@@ -108,7 +108,7 @@ def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
 def test_a_token_is_used_for_most_of_its_life(
     monkeypatch: pytest.MonkeyPatch, life: float, used: float
 ) -> None:
-    """Short lives leave time for use too, so that not each request asks for a token."""
+    """A token with a short life is used too: otherwise each request would ask for a new one."""
     now, made = [1000.0], 0
     monkeypatch.setattr(directory_module, "time", lambda: now[0])
     directory = Directory(

@@ -148,7 +148,7 @@ def test_a_reader_that_leaves_tells_its_positions() -> None:
 
 @pytest.mark.parametrize(("checkpoint", "known"), [("c", 50), ("c_SILENT_", 5)])
 def test_a_checkpoint_tells_positions_unless_it_is_silent(checkpoint: str, known: int) -> None:
-    """These positions count when a dead reader is removed without positions."""
+    """A checkpoint's positions count when a dead reader is removed without positions."""
     changes = (JOIN, _acquire(0), _reach(checkpoint, _0=50), _leave())
     assert _read(_begun(_0=5), _changes(*changes)).positions == {STREAM: {0: known}}
 

@@ -145,7 +145,7 @@ def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> Non
 
 
 def test_a_sealed_segment_tells_what_is_stored() -> None:
-    """It takes no update that would load a value, but the setup of an append loads it."""
+    """A sealed segment takes no update that would load a value, so an append's setup loads it."""
     with Forgetful(guarded=True) as server:
         server.set(NAMES[0], MARKS[0], 7)
         server.sealed.add(NAMES[0])

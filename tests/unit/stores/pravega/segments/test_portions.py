@@ -29,7 +29,7 @@ def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
 
 
 def test_a_segment_that_is_behind_asks_for_more() -> None:
-    """It gets a whole block, although thousands of segments wait at their tails."""
+    """The segment gets a whole block, although thousands of segments wait at their tails."""
     portions = Portions(4 * MIB)
     for _ in range(2000):
         portions.take(Portion(), 2000)

@@ -127,7 +127,7 @@ def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
 
 
 def test_a_sealed_segment_that_has_no_more_bytes_ends_at_once() -> None:
-    """Its state tells its end, so no read is sent."""
+    """The segment's state tells its end, so no read is sent."""
 
     def serve(peer: Peer) -> None:
         tell(peer, sealed=True)

@@ -76,7 +76,7 @@ def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
     st.integers(1, 8 * MIB),
 )
 def test_the_window_never_leaves_its_bounds(blocks: list[tuple[int, float]], limit: int) -> None:
-    """The limit stays between 1 and the first limit, and every byte in flight is confirmed."""
+    """The limit stays between 1 and the first limit, and in the end no byte is in flight."""
     window, now = InFlightWindow(limit), 0.0
     for number, (size, delay) in enumerate(blocks):
         if not window.has_room(size):

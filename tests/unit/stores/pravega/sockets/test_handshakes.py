@@ -149,7 +149,7 @@ def test_a_server_that_speaks_only_old_versions_is_refused(tls_names: TLSNames) 
 
 @pytest.mark.parametrize("alerts", [True, False])
 def test_a_server_that_wants_tls_is_told_from_others(tls_names: TLSNames, *, alerts: bool) -> None:
-    """It answers a plain greeting with a TLS alert, or hangs up as Pravega does."""
+    """Such a server answers a plain greeting with a TLS alert, or hangs up as Pravega does."""
     context = tls_names.server(HOST)
 
     def serve(peer: socket.socket) -> None:

@@ -153,7 +153,7 @@ def test_bytes_that_are_not_of_the_session_break_the_connection(
 def test_records_that_come_in_pieces_become_the_same_messages(
     tls_names: TLSNames, seed: int
 ) -> None:
-    """This holds in both directions, for pieces of any length."""
+    """Messages arrive unchanged in both directions, for pieces of any length."""
     chance = random.Random(seed)  # noqa: S311 - lengths of a test
     data = chance.randbytes(chance.choice([1, 16_000, 16_384, 16_385, 1 << 20, 3_000_001]))
     blocks = [AppendBlockEnd(UUID(int=1), 0, memoryview(data), 1, n, n) for n in range(3)]
