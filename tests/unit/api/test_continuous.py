@@ -1,4 +1,4 @@
-"""Which fields a copy that follows its source has, and what is said of others."""
+"""StreamCopies with `mode: Continuous`: their fields, and the errors for wrong combinations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def read(changes: dict[str, object]) -> StreamCopySpec:
-    """The spec of a copy that follows its source."""
+    """Return the spec of a copy that follows its source, with changes by the paths of fields."""
     return load(text(continuous(changes))).copies[0].spec
 
 
 @pytest.mark.parametrize("changes", GOOD, ids=label)
 def test_what_goes_together_is_taken(changes: dict[str, object]) -> None:
-    """Every field by itself, and those that need each other."""
+    """Each field is accepted alone, and together with the fields that it needs."""
     assert read(changes).follows
 
 
@@ -31,7 +31,7 @@ def test_what_goes_together_is_taken(changes: dict[str, object]) -> None:
 def test_what_does_not_go_together_is_refused(
     changes: dict[str, object], path: str, said: str
 ) -> None:
-    """By the path of the field that is wrong, with what to do."""
+    """The error carries the path of the wrong field, and its message names the remedy."""
     with pytest.raises(InvalidSpec) as caught:
         read(changes)
     assert caught.value.field == path
@@ -39,7 +39,7 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_all_that_is_wrong_is_named() -> None:
-    """Several mistakes are told at once."""
+    """One error reports several mistakes: the first as its field, the others in its message."""
     with pytest.raises(InvalidSpec) as caught:
         read({"spec.target.onExists": "Append", "spec.activeDeadlineSeconds": 60})
     assert caught.value.field == "spec.target.onExists"
@@ -47,7 +47,7 @@ def test_all_that_is_wrong_is_named() -> None:
 
 
 def test_values_are_read() -> None:
-    """Times are in UTC, sizes in bytes, and a group keeps its name unless it gets another one."""
+    """Times become UTC, sizes become bytes, and a reader group without `as` keeps its name."""
     spec = read(
         {
             "spec.stopWhen": {"bytes": "1Ki", "time": "2026-12-01T00:00:00+01:00"},
@@ -62,7 +62,10 @@ def test_values_are_read() -> None:
 
 
 def test_a_snapshot_is_the_copy_that_it_always_was() -> None:
-    """Copies that were begun before there was a mode go on; following is another copy."""
+    """`mode: Snapshot` has the identity of a copy without a mode, so that older copies continue.
+
+    `mode: Continuous` is a part of the identity.
+    """
     plain = load(text(COPY)).copies[0].spec
     snapshot = load(text(changed(COPY, "spec.mode", "Snapshot"))).copies[0].spec
     assert plain.identity() == snapshot.identity()
@@ -71,6 +74,6 @@ def test_a_snapshot_is_the_copy_that_it_always_was() -> None:
 
 
 def test_what_may_be_changed_is_no_part_of_the_identity() -> None:
-    """When it ends and for whom does not make it another copy."""
+    """Cutover, stop conditions and the lag's objective leave the copy's identity unchanged."""
     ends = {"spec.cutover": "Drain", "spec.stopWhen": {"bytes": 1}, "spec.lagObjectiveSeconds": 5}
     assert read(ends).identity() == read({}).identity()

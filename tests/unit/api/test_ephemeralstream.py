@@ -9,7 +9,7 @@ from support.cases.wrong_ephemerals import GOOD, OWNERS, UNKNOWN, WRONG, ephemer
 
 
 def refusal(values: dict[str, object]) -> InvalidSpec:
-    """What is said against a resource."""
+    """Return the error for an invalid EphemeralStream with these values."""
     with pytest.raises(ValidationError) as caught:
         EphemeralStream.model_validate(ephemeral(values))
     return invalid(caught.value, "EphemeralStream 'helper'")
@@ -17,12 +17,12 @@ def refusal(values: dict[str, object]) -> InvalidSpec:
 
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_resource_is_read(values: dict[str, object]) -> None:
-    """All that makes sense together is accepted."""
+    """Every valid combination of fields is accepted."""
     assert EphemeralStream.model_validate(ephemeral(values)).spec.scope == "in"
 
 
 def test_what_is_left_out_is_careful() -> None:
-    """By default nothing that was there before is touched, and nothing waits or ends by time."""
+    """By default Sluice adopts no stream, makes no scope, and ends nothing by time."""
     spec = EphemeralStream.model_validate(EPHEMERAL).spec
     assert (spec.scope_policy, spec.adopt, spec.claim) == ("MustExist", None, None)
     assert (spec.owners, spec.tracking, spec.release_when) == (
@@ -36,7 +36,7 @@ def test_what_is_left_out_is_careful() -> None:
 
 @pytest.mark.parametrize(("path", "values", "said"), [*WRONG, *UNKNOWN], ids=label)
 def test_a_wrong_resource_is_refused(path: str, values: dict[str, object], said: str) -> None:
-    """The error leads to the field: by its path, or by its name where two do not go together."""
+    """The error's field is the wrong field, or a parent of it; then the message names the field."""
     assert said
     error = refusal(values)
     assert error.field is not None
@@ -60,5 +60,5 @@ def test_a_wrong_resource_is_refused(path: str, values: dict[str, object], said:
     ids=label,
 )
 def test_a_refusal_says_what_to_do(values: dict[str, object], said: str) -> None:
-    """As the API server does, in the same words."""
+    """The message names the remedy in the words that the API server uses as well."""
     assert said in refusal(values).message

@@ -1,4 +1,4 @@
-"""Which fields a ScopeCopy has that follows its sources, and what is said of others."""
+"""ScopeCopies with `mode: Continuous`: their fields, and the errors for wrong combinations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(changes: dict[str, object]) -> ScopeCopy:
 
 @pytest.mark.parametrize("changes", GOOD, ids=label)
 def test_what_goes_together_is_taken(changes: dict[str, object]) -> None:
-    """Every field by itself, and those that need each other."""
+    """Each field is accepted alone, and together with the fields that it needs."""
     assert read(changes).spec.follows
 
 
@@ -33,7 +33,7 @@ def test_what_goes_together_is_taken(changes: dict[str, object]) -> None:
 def test_what_does_not_go_together_is_refused(
     path: str, changes: dict[str, object], said: str
 ) -> None:
-    """By the path of the field that is wrong, with what to do."""
+    """The error carries the path of the wrong field, and its message names the remedy."""
     with pytest.raises(InvalidSpec) as caught:
         read(changes)
     assert caught.value.field == path
@@ -41,7 +41,10 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_a_snapshot_is_the_copy_that_it_always_was() -> None:
-    """Copies that were begun before there was a mode go on; following is another copy."""
+    """`mode: Snapshot` has the identity of a copy without a mode, so that older copies continue.
+
+    `mode: Continuous` is a part of the identity.
+    """
     plain = load(text(SCOPE)).scopes[0].spec
     snapshot = load(text(changed(SCOPE, "spec.mode", "Snapshot"))).scopes[0].spec
     assert plain.identity() == snapshot.identity()
@@ -50,13 +53,13 @@ def test_a_snapshot_is_the_copy_that_it_always_was() -> None:
 
 
 def test_what_may_be_changed_is_no_part_of_the_identity() -> None:
-    """When it ends does not make it another copy."""
+    """Cutover and stop conditions leave the copy's identity unchanged."""
     ends = {"spec.cutover": "Drain", "spec.stopWhen": {"idleSeconds": 1}}
     assert read(ends).spec.identity() == read({}).spec.identity()
 
 
 def test_the_request_says_that_streams_are_followed_and_the_wish_how_they_end() -> None:
-    """The wish may change, so it is no part of the request that plans record."""
+    """The wish may change, so the request that plans record does not contain it."""
     ends = {
         "spec.cutover": "Drain",
         "spec.stopWhen": {"idleSeconds": 9, "time": "2126-12-01T00:00:00Z"},

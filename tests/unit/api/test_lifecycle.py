@@ -1,4 +1,4 @@
-"""How long the work for a resource lasts follows from its kind and its schedule."""
+"""The lifecycle of a resource follows from its kind and its schedule."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ HOURLY = {"schedule": {"cron": "0 * * * *"}}
     ],
 )
 def test_a_schedule_makes_a_resource_scheduled(body: dict[str, Any], expected: Lifecycle) -> None:
-    """Also of a manifest that the operator cannot read."""
+    """A resource whose spec is missing or damaged has the lifecycle of its kind."""
     (kind,) = (one for one in KINDS if one.name == body["kind"])
     assert kind.lifecycle_of(body) is expected

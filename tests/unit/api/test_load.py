@@ -12,7 +12,10 @@ from support.cases.resources import COPY, REMOVED, STORE, changed, label, text
 
 
 def test_a_good_file_is_read() -> None:
-    """Copies come in the file's order, stores by namespace and name, defaults filled in."""
+    """Copies keep the file's order, and defaults are set.
+
+    A store is found by namespace and name.
+    """
     other = changed(changed(COPY, "metadata.name", "b"), "metadata.namespace", "team")
     resources = load(text(COPY, STORE, None, changed(other, "spec.suspend", value=True)))
     first, second = resources.copies
@@ -27,7 +30,7 @@ def test_a_good_file_is_read() -> None:
 
 
 def test_a_store_with_credentials_names_a_secret() -> None:
-    """The secret's name is read; a manifest has no place for the password itself."""
+    """The spec returns the name of the Secret with the login."""
     auth = {"basic": {"secretRef": {"name": "login"}}}
     resources = load(text(COPY, changed(STORE, "spec.pravega.auth", auth)))
     named = resources.stores["default", "local"].spec.secret
@@ -105,7 +108,7 @@ def test_a_store_with_credentials_names_a_secret() -> None:
     ids=label,
 )
 def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
-    """Every missing, unknown or wrong field gives InvalidSpec with the field's path in YAML."""
+    """A missing, unknown or wrong field raises InvalidSpec with the field's path in YAML."""
     with pytest.raises(InvalidSpec) as caught:
         load(text(STORE, changed(COPY, path, value)))
     assert caught.value.field == path
@@ -113,7 +116,7 @@ def test_a_wrong_field_of_a_copy_is_named(path: str, value: object) -> None:
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    """Several wrong fields are listed together, each with what is wrong."""
+    """One error reports several wrong fields, each with its problem."""
     wrong = changed(changed(COPY, "spec.source.scope", ""), "spec.colour", "red")
     with pytest.raises(InvalidSpec) as caught:
         load(text(wrong))
@@ -141,7 +144,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     ids=lambda value: value[:20],
 )
 def test_a_file_that_is_no_resource_is_refused(broken: str, said: str) -> None:
-    """Text that is no YAML, no resource or no copy gives InvalidSpec and a remedy."""
+    """A text without YAML, resource or copy raises InvalidSpec with a remedy."""
     with pytest.raises(InvalidSpec) as caught:
         load(broken)
     assert said in caught.value.message
@@ -150,27 +153,27 @@ def test_a_file_that_is_no_resource_is_refused(broken: str, said: str) -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_it(anything: str) -> None:
-    """Any text at all is refused with InvalidSpec, never with another error."""
+    """An arbitrary text raises InvalidSpec and no other error."""
     with pytest.raises(InvalidSpec):
         load(anything)
 
 
 @pytest.mark.parametrize("twice", [COPY, STORE], ids=["copy", "store"])
 def test_two_of_one_name_are_refused(twice: dict[str, Any]) -> None:
-    """Two resources of one kind, namespace and name are refused, by the name's field."""
+    """Two resources with the same kind, namespace and name raise InvalidSpec at metadata.name."""
     with pytest.raises(InvalidSpec, match="there are two") as caught:
         load(text(COPY, STORE, twice))
     assert caught.value.field == "metadata.name"
 
 
 def test_equal_names_in_two_namespaces_are_two_resources() -> None:
-    """A name belongs to its namespace."""
+    """The same name in another namespace is accepted."""
     resources = load(text(COPY, changed(COPY, "metadata.namespace", "other")))
     assert len(resources.copies) == 2
 
 
 def test_other_groups_are_passed_over() -> None:
-    """Resources of other API groups may stand in the same file."""
+    """The file may also contain resources of other API groups, and they are skipped."""
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}
     similar = {"apiVersion": "sluice.dev.example/v1", "kind": "StreamCopy"}
     resources = load(text(config_map, COPY, similar, STORE))
@@ -178,13 +181,13 @@ def test_other_groups_are_passed_over() -> None:
 
 
 def test_labels_and_a_status_are_passed_over() -> None:
-    """What Kubernetes adds to a resource does not stop it from being read."""
+    """A resource with the labels and status of a live object has the same spec."""
     live = changed(changed(COPY, "status", {"phase": 1}), "metadata.labels", {"a": "b"})
     assert load(text(live)).copies[0].spec == load(text(COPY)).copies[0].spec
 
 
 def test_a_copy_may_name_a_store_of_another_namespace_in_the_file() -> None:
-    """By its namespace; a StreamStore of the same name in its own is another one."""
+    """The reference's namespace decides, although the copy's namespace has a store of that name."""
     shared = changed(STORE, "metadata.namespace", "platform")
     copy = changed(COPY, "spec.target.storeRef.namespace", "platform")
     resources = load(text(copy, shared, STORE))
@@ -198,7 +201,7 @@ def test_a_copy_may_name_a_store_of_another_namespace_in_the_file() -> None:
     ("namespace", "name"), [("default", "remote"), ("other", "local")], ids=["name", "namespace"]
 )
 def test_a_store_that_is_not_in_the_file_is_named(namespace: str, name: str) -> None:
-    """A copy whose store is missing, or in another namespace, is refused by the reference."""
+    """InvalidSpec names the reference if its store is missing or in another namespace."""
     moved = changed(COPY, "metadata.namespace", namespace)
     resources = load(text(moved, STORE))
     with pytest.raises(InvalidSpec, match=name) as caught:
@@ -222,7 +225,7 @@ def test_a_store_that_is_not_in_the_file_is_named(namespace: str, name: str) -> 
     ],
 )
 def test_quantities_are_read_as_kubernetes_writes_them(written: object, count: int) -> None:
-    """A number of bytes, plain or with a decimal or binary suffix."""
+    """A quantity is a number of bytes, plain or with a decimal or binary suffix."""
     spec = load(text(changed(COPY, "spec.limits.bytesPerSecond", written))).copies[0].spec
     assert spec.limits.bytes_per_second == count
 
@@ -240,20 +243,20 @@ def test_quantities_are_read_as_kubernetes_writes_them(written: object, count: i
     ],
 )
 def test_processors_are_read_as_kubernetes_writes_them(written: object, count: int) -> None:
-    """A number of processors, or of thousandths of one."""
+    """A number of processors, or of thousandths with the suffix m, becomes thousandths."""
     spec = load(text(changed(COPY, "spec.runtime.driver.resources.cpu", written))).copies[0].spec
     assert spec.runtime.driver.resources.cpu == count
 
 
 def test_a_wrong_quantity_says_what_to_write() -> None:
-    """Whether a quantity has the wrong form or is out of bounds, the remedy names both."""
+    """The message names bounds and suffixes, whether the form or the size is wrong."""
     for wrong in ("fast", "2Gi"):
         with pytest.raises(InvalidSpec, match="write 1Mi to 1Gi, in bytes or with a suffix"):
             load(text(changed(COPY, "spec.limits.inFlightBytes", wrong)))
 
 
 def test_a_stream_is_not_copied_onto_itself() -> None:
-    """The same stream of the same store is refused as a target; of another store it is not."""
+    """The target may equal the source only in another store."""
     with pytest.raises(InvalidSpec, match="onto itself") as caught:
         load(text(changed(COPY, "spec.target.scope", "in")))
     assert caught.value.field == "spec.target"
@@ -262,7 +265,7 @@ def test_a_stream_is_not_copied_onto_itself() -> None:
 
 
 def test_executors_of_no_number_are_refused() -> None:
-    """What executors look like cannot be said where there are none; otherwise it can."""
+    """A description of executors is refused with `executors: 0`, and accepted otherwise."""
     runtime = {"executors": 0, "executor": {"resources": {"memory": "2Gi"}}}
     with pytest.raises(InvalidSpec, match="remove executor") as caught:
         load(text(changed(COPY, "spec.runtime", runtime)))
@@ -275,7 +278,7 @@ def test_executors_of_no_number_are_refused() -> None:
 
 
 def test_identity_ignores_what_may_change() -> None:
-    """Suspension and limits do not make another copy; source and target do."""
+    """Suspension, limits, retries and pods do not change the identity; the target does."""
     plain = load(text(COPY)).copies[0].spec.identity()
     suspended = changed(COPY, "spec.suspend", value=True)
     limited = changed(COPY, "spec.limits.inFlightBytes", "2Mi")
@@ -292,14 +295,17 @@ def test_identity_ignores_what_may_change() -> None:
 
 
 def test_resources_cannot_be_changed() -> None:
-    """What was read stays as it is."""
+    """Assigning to a field of a spec that was read raises an error."""
     spec = load(text(COPY)).copies[0].spec
     with pytest.raises(ValueError, match="frozen"):
         spec.suspend = True  # type: ignore[misc]
 
 
 def test_a_copy_has_one_source_or_several() -> None:
-    """Neither or both is refused; in a list each is named by its place."""
+    """Neither `source` nor `sources`, or both, is refused.
+
+    Errors name a source by its place in the list.
+    """
     source = COPY["spec"]["source"]
     several = changed(changed(COPY, "spec.source", REMOVED), "spec.sources", [source, source])
     (copy,) = load(text(STORE, several)).copies
@@ -314,7 +320,7 @@ def test_a_copy_has_one_source_or_several() -> None:
 
 
 def test_a_target_is_none_of_the_sources() -> None:
-    """A stream cannot be copied onto itself, whatever is copied before it."""
+    """A copy of several sources is refused if one of them is the target."""
     source, target = COPY["spec"]["source"], COPY["spec"]["target"]
     onto = {name: target[name] for name in ("storeRef", "scope", "stream")}
     several = changed(changed(COPY, "spec.source", REMOVED), "spec.sources", [source, onto])

@@ -1,4 +1,4 @@
-"""What cannot go together with sourceOnComplete: Delete and onTruncation: Record."""
+"""Fields that exclude `sourceOnComplete: Delete` or `onTruncation: Record`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APPEND = {"target": {**TARGET, "onExists": "Append"}}
 
 
 def test_one_whole_stream_is_moved() -> None:
-    """To a new one; neither choice is a part of the copy's identity."""
+    """A move to a new stream is accepted, and both fields leave the copy's identity unchanged."""
     moved = StreamCopySpec.model_validate(MOVE | {"onTruncation": "Record"})
     plain = StreamCopySpec.model_validate({"source": SOURCE, "target": TARGET})
     assert (moved.source_on_complete, plain.source_on_complete) == ("Delete", "Retain")
@@ -34,14 +34,17 @@ def test_one_whole_stream_is_moved() -> None:
     ids=["ranges", "several", "internal", "append"],
 )
 def test_nothing_else_is_moved(changes: dict[str, Any]) -> None:
-    """The error names the field and what to give."""
+    """A move is refused with ranges, several sources, an internal stream or Append.
+
+    The error is at sourceOnComplete.
+    """
     with pytest.raises(ValidationError, match="moves one whole stream") as caught:
         StreamCopySpec.model_validate(MOVE | changes)
     assert caught.value.errors()[0]["loc"] == ("sourceOnComplete",)
 
 
 def test_an_append_records_no_gaps() -> None:
-    """A stream that lives on is not appended to with something missing."""
+    """`onExists: Append` with `onTruncation: Record` is refused: an append leaves nothing out."""
     spec = {"source": SOURCE, "onTruncation": "Record", **APPEND}
     with pytest.raises(ValidationError, match="appends records no gaps") as caught:
         StreamCopySpec.model_validate(spec)

@@ -17,7 +17,7 @@ MOST_BYTES = 100_000
 
 
 def kind_of(spec: type[ApiModel]) -> KindSpec:
-    """A kind with a given spec."""
+    """Return a kind with this spec."""
     model = create_model("Thing", __base__=Resource, __doc__="A thing.", spec=(spec, ...))
     return KindSpec(
         model, ResourceStatus, "things", "th", Lifecycle.FINITE, "none", columns=(), conditions={}
@@ -25,21 +25,21 @@ def kind_of(spec: type[ApiModel]) -> KindSpec:
 
 
 def fields_of(kind: KindSpec) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The fields of a kind, by their paths."""
+    """Yield the fields of a kind's spec and status, with their paths."""
     for part in ("spec", "status"):
         yield from fields(structural(kind)["properties"][part], part)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_field_is_described(kind: KindSpec) -> None:
-    """`kubectl explain` has a sentence for each field."""
+    """Each description ends with a full stop; `kubectl explain` shows it."""
     for path, field in fields_of(kind):
         assert field["description"].strip().endswith("."), path
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_field_has_bounds(kind: KindSpec) -> None:
-    """No text, number or list is without an end, so the rules' cost has one too."""
+    """Texts, numbers and lists are bounded, so that the API server can bound the rules' cost."""
     for path, field in fields_of(kind):
         match field.get("type"):
             case "integer":
@@ -58,7 +58,7 @@ def test_every_field_has_bounds(kind: KindSpec) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_definition_is_what_kubernetes_takes(kind: KindSpec) -> None:
-    """No JSON Schema that Kubernetes refuses or ignores, and no hole in the pruning."""
+    """The definition has no keyword that Kubernetes refuses, and keeps no unknown fields."""
     text = yaml.safe_dump(definition(kind))
     for refused in (
         "$ref",
@@ -73,7 +73,10 @@ def test_a_definition_is_what_kubernetes_takes(kind: KindSpec) -> None:
 
 
 def test_only_what_must_be_frozen_has_a_default() -> None:
-    """All other defaults are the operator's and may change with it."""
+    """Only these fields have a default in the schema.
+
+    The operator sets all others, so they may change.
+    """
     found = {
         (kind.name, path): field["default"]
         for kind in KINDS
@@ -107,7 +110,7 @@ def test_only_what_must_be_frozen_has_a_default() -> None:
 
 
 def test_conditions_are_merged_by_type() -> None:
-    """Two writers of different conditions do not remove each other's."""
+    """Kubernetes merges the list, so writers of different conditions keep each other's entries."""
     for kind in KINDS:
         conditions = structural(kind)["properties"]["status"]["properties"]["conditions"]
         assert conditions["x-kubernetes-list-type"] == "map"
@@ -115,7 +118,7 @@ def test_conditions_are_merged_by_type() -> None:
 
 
 def test_every_rule_says_what_to_do() -> None:
-    """A rule without a message would show its expression to the user."""
+    """Each rule has a message; without it the API server shows the expression to the user."""
     for kind in KINDS:
         schema = structural(kind)
         for _, field in [("", schema), *fields(schema)]:
@@ -125,7 +128,7 @@ def test_every_rule_says_what_to_do() -> None:
 
 
 def test_a_union_is_a_rule() -> None:
-    """One backend of several: none is required by itself, exactly one by the rule."""
+    """No backend is required by itself; the rule demands exactly one of them."""
     spec = structural(KINDS[0])["properties"]["spec"]
     assert "required" not in spec
     one_of_three = "[has(self.pravega), has(self.s3), has(self.volume)]"
@@ -133,7 +136,7 @@ def test_a_union_is_a_rule() -> None:
 
 
 def test_a_wide_column_has_a_lower_priority() -> None:
-    """Columns are narrow unless they say otherwise."""
+    """A column has no priority by default; a wide one has priority 1."""
     assert "priority" not in Column("A", ".a").written()
     assert Column("A", ".a", wide=True).written()["priority"] == 1
 
@@ -193,6 +196,9 @@ class Unchecked(ApiModel):
     ],
 )
 def test_a_model_that_kubernetes_cannot_check_is_refused(spec: type[ApiModel], said: str) -> None:
-    """A field without bounds or words, or of another type, stops the generator by its path."""
+    """The generator raises an error with the field's path.
+
+    It demands a description, bounds and one type that it knows.
+    """
     with pytest.raises(ValueError, match=rf"spec\.field: .*{said}"):
         structural(kind_of(spec))

@@ -1,4 +1,4 @@
-"""What a ScopeCopy takes, and what makes it this copy and no other."""
+"""ScopeCopies in files: accepted and refused fields, and the parts of a copy's identity."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 def spec_of(values: dict[str, object]) -> ScopeCopySpec:
-    """The spec of the resource with these values."""
+    """Return the spec of the ScopeCopy with these values."""
     (copy,) = load(text(scope_copy(values))).scopes
     return copy.spec
 
 
 def id_of(values: dict[str, object]) -> str:
-    """The identity of the copy with these values."""
+    """Return the identity of the copy with these values."""
     found = spec_of(values).identity()
     return identity.copy_id(cluster="c", namespace="n", name="shop", identity=found)
 
 
 def test_what_is_left_out_copies_all_and_harms_nothing() -> None:
-    """Every stream, into a scope that is there, beside nobody's streams; sources stay."""
+    """By default all streams are copied, to new targets in an existing scope. The sources stay."""
     spec = spec_of({})
     assert (spec.streams.include, spec.streams.exclude, spec.rename) == ((), (), ())
     assert (spec.streams.include_ephemeral, spec.parallelism) == (False, None)
@@ -44,13 +44,13 @@ def test_what_is_left_out_copies_all_and_harms_nothing() -> None:
 
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_one_is_taken(values: dict[str, object]) -> None:
-    """What may be said together."""
+    """Every valid combination of fields is accepted."""
     assert load(text(STORE, scope_copy(values))).scopes
 
 
 @pytest.mark.parametrize(("path", "values", "_said"), [*WRONG, *UNKNOWN], ids=label)
 def test_a_wrong_one_is_refused(path: str, values: dict[str, object], _said: str) -> None:
-    """The error names the field."""
+    """The error has the wrong field's path, as its field or in its text."""
     with pytest.raises(InvalidSpec) as caught:
         load(text(scope_copy(values)))
     assert caught.value.field == path or path in str(caught.value)
@@ -58,7 +58,7 @@ def test_a_wrong_one_is_refused(path: str, values: dict[str, object], _said: str
 
 @pytest.mark.parametrize(("path", "values", "said"), BROKEN, ids=label)
 def test_what_does_not_go_together_is_told(path: str, values: dict[str, object], said: str) -> None:
-    """The error names the field and what to do, as the API server does."""
+    """The error names the field and the remedy, in the API server's words."""
     with pytest.raises(InvalidSpec) as caught:
         load(text(scope_copy(values)))
     assert caught.value.field == path
@@ -66,7 +66,7 @@ def test_what_does_not_go_together_is_told(path: str, values: dict[str, object],
 
 
 def test_renames_may_begin_with_nothing() -> None:
-    """An empty prefix is the beginning of every name, and an empty one takes a beginning away."""
+    """An empty fromPrefix matches every name, and an empty toPrefix removes the beginning."""
     renames = [{"fromPrefix": "a-", "toPrefix": ""}, {"fromPrefix": "", "toPrefix": "b-"}]
     assert spec_of({"spec.rename": renames}).rename == (
         RenameSpec(fromPrefix="a-", toPrefix=""),
@@ -75,19 +75,19 @@ def test_renames_may_begin_with_nothing() -> None:
 
 
 def test_what_may_be_changed_makes_no_other_copy() -> None:
-    """Limits, pace and pods are none of a copy's identity, and neither are defaults."""
+    """Limits, parallelism, pods and default values leave the copy's identity unchanged."""
     assert {id_of(values) for values in CHANGEABLE} == {id_of({})}
 
 
 def test_another_selection_is_another_copy() -> None:
-    """Where from, where to, which streams, under which names, and beside what."""
+    """Source, target, streams, renames and onExists are parts of the identity."""
     makes = [{}, *(values for path, values, _ in CHANGED if "Complete" not in path)]
     others = {id_of(values) for values in makes if "spec.onTruncation" not in values}
     assert len(others) == len(makes) - 1
 
 
 def test_a_file_may_hold_copies_of_both_kinds() -> None:
-    """They stand in the file's order, and equal names of two kinds are two resources."""
+    """Copies keep the file's order, and two kinds may use the same name."""
     other = changed(COPY, "metadata.name", "shop")
     resources = load(text(SCOPE, STORE, other))
     assert [copy.kind for copy in resources.order] == ["ScopeCopy", "StreamCopy"]
@@ -103,7 +103,7 @@ def test_a_file_may_hold_copies_of_both_kinds() -> None:
 
 
 def test_a_store_that_is_not_there_is_told_by_the_kind() -> None:
-    """The error says which resource names it."""
+    """The error names the kind and the name of the resource that refers to the store."""
     (scope,) = (found := load(text(SCOPE))).scopes
     with pytest.raises(InvalidSpec, match="ScopeCopy 'shop' names StreamStore 'local'") as caught:
         found.store(scope, StoreRef(name="local"), field="spec.target.storeRef.name")
@@ -111,7 +111,10 @@ def test_a_store_that_is_not_there_is_told_by_the_kind() -> None:
 
 
 def test_a_status_names_some_failed_streams_and_counts_all() -> None:
-    """The list is bounded, and so is what is said of each stream."""
+    """The list and its messages are cut, and the counts are complete.
+
+    An invalid count reads as absent.
+    """
     long = FailedStream(stream="a", target="b", reason="SourceNotFound", message="x" * 5000)
     status = ScopeCopyStatus(
         run=1,

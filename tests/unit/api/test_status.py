@@ -76,12 +76,12 @@ FULL = StreamCopyStatus(
 
 
 def test_what_is_written_is_read_back() -> None:
-    """A status with every field set survives the way through Kubernetes' JSON."""
+    """A status with every field set equals itself after a way through Kubernetes' JSON."""
     assert StreamCopyStatus.read(FULL.dump()) == FULL
 
 
 def test_a_status_is_written_in_camel_case() -> None:
-    """Names are those of the API, times are whole seconds of UTC, absent fields are left out."""
+    """Names are the API's, times are whole seconds in UTC, and absent fields are left out."""
     assert StreamCopyStatus(copy_id="ab", conditions=(READY,), start_time=NOON).dump() == {
         "observedGeneration": -1,
         "conditions": [
@@ -103,7 +103,7 @@ def test_a_status_is_written_in_camel_case() -> None:
 
 
 def test_no_status_is_an_empty_one() -> None:
-    """A resource that was never looked at says nothing, of generation -1."""
+    """A resource that the operator never looked at has an empty status of generation -1."""
     assert StreamStoreStatus.read(None) == StreamStoreStatus.read({}) == StreamStoreStatus()
     assert StreamStoreStatus().observed_generation == -1
 
@@ -118,7 +118,7 @@ def test_no_status_is_an_empty_one() -> None:
     ids=["field", "nested field", "condition"],
 )
 def test_a_newer_status_is_read(more: dict[str, Any]) -> None:
-    """What a later version adds is passed over, at any depth; the rest is read."""
+    """Fields and condition types of a later version do not prevent the rest from being read."""
     read = StreamCopyStatus.read({"copyID": "ab", **more})
     assert read.copy_id == "ab"
     assert (read.progress is not None) == ("progress" in more)
@@ -140,18 +140,18 @@ def test_a_newer_status_is_read(more: dict[str, Any]) -> None:
     ids=str,
 )
 def test_what_cannot_be_read_counts_as_absent(broken: dict[str, Any]) -> None:
-    """A field with another shape is as if it were not there; its neighbours are read."""
+    """A field with a wrong shape is ignored, and the other fields are read."""
     assert StreamCopyStatus.read({"copyID": "ab", **broken}) == StreamCopyStatus(copy_id="ab")
 
 
 def test_times_are_kept_as_kubernetes_keeps_them() -> None:
-    """Fractions of seconds and other zones go when a status is made, not when it is stored."""
+    """A status rounds times down to seconds of UTC when it is made, before it is stored."""
     east = NOON.astimezone(timezone(timedelta(hours=2))) + timedelta(milliseconds=700)
     assert StreamCopyStatus(start_time=east) == StreamCopyStatus(start_time=NOON)
 
 
 def test_long_texts_are_cut() -> None:
-    """A message of any length can be reported: it is cut to what the API takes."""
+    """A failure's message and field are cut to the lengths that the API allows."""
     failure = Failure(reason="Long", category="Backend", message="x" * 5000, field="y" * 5000)
     assert len(failure.message) == 4096
     assert failure.message.endswith("x...")
@@ -160,7 +160,7 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_request_can_be_compared_after_it_was_cut() -> None:
-    """The first characters of an annotation of any length are kept as they are."""
+    """The status keeps the first characters of a long annotation, without dots at the end."""
     asked = "x" * (MOST_TOKEN + 1)
     handled = StreamCopyStatus(last_handled_requested_at=asked).last_handled_requested_at
     assert handled == asked[:MOST_TOKEN]
@@ -168,14 +168,14 @@ def test_a_request_can_be_compared_after_it_was_cut() -> None:
 
 
 def test_the_last_attempts_are_remembered() -> None:
-    """Only the youngest attempts stay in the history."""
+    """The history keeps only the latest attempts."""
     attempts = tuple(Attempt(attempt=number, job=f"job-{number}") for number in range(1, 25))
     history = StreamCopyStatus(history=attempts).history
     assert history == attempts[-MOST_HISTORY:]
 
 
 def test_a_changed_status_is_cut_too() -> None:
-    """Changing a status cuts texts, lists and times as making one does, and keeps the rest."""
+    """`model_copy` cuts texts, lists and times as the constructor does. Other fields stay."""
     later = NOON + timedelta(milliseconds=700)
     attempts = tuple(Attempt(attempt=number, job=f"job-{number}") for number in range(1, 25))
     update = {"end_cut": "x" * 5000, "history": attempts, "start_time": later}
@@ -189,12 +189,12 @@ def test_a_changed_status_is_cut_too() -> None:
 
 
 def test_a_condition_is_found_by_its_type() -> None:
-    """A type that does not stand gives nothing."""
+    """The lookup returns None for a type that is absent."""
     assert FULL.condition(ConditionType.READY) == READY
     assert FULL.condition("Stalled") is None
 
 
 def test_a_condition_has_the_type_as_plain_text() -> None:
-    """What is read equals what was made, whether the type came as text or as a member."""
+    """A condition that is read back equals the original: its type is plain text in both."""
     assert type(READY.type) is str
     assert Condition.model_validate(READY.dump()) == READY

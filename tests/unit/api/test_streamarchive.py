@@ -1,4 +1,4 @@
-"""What users write of archives: the archives themselves, stores of them, copies from them."""
+"""Archives in resources: StreamArchives, stores of archives, and copies from archives."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,7 @@ MODELS = {kind.name: kind.model for kind in KINDS}
 def test_a_wrong_resource_is_refused(
     like: dict[str, Any], path: str, values: dict[str, object], said: str
 ) -> None:
-    """The error leads to the field: by its path, or by its name where two do not go together."""
+    """The error contains the path of the wrong field, or its name if two fields conflict."""
     assert said
     kind = like["kind"]
     with pytest.raises(ValidationError) as caught:
@@ -38,12 +38,12 @@ def test_a_wrong_resource_is_refused(
 
 @pytest.mark.parametrize("good", GOOD, ids=label)
 def test_a_good_resource_is_read(good: dict[str, Any]) -> None:
-    """All that makes sense together is accepted."""
+    """Every valid combination of fields is accepted."""
     assert MODELS[good["kind"]].model_validate(good)
 
 
 def test_a_path_has_one_verdict() -> None:
-    """The field takes what an archive can have as its path, and nothing else."""
+    """The field `path` and the layout of archives accept and refuse the same paths."""
     for _, values, _ in ARCHIVES:
         wrong = values.get("spec.destination.path")
         if isinstance(wrong, str):
@@ -55,7 +55,10 @@ def test_a_path_has_one_verdict() -> None:
 
 
 def test_what_is_left_out_is_careful() -> None:
-    """Nothing is deleted, nothing is lost in silence, and every run is kept."""
+    """By default an archive keeps every run and fails on truncation.
+
+    Its objects stay when the resource is deleted.
+    """
     spec = StreamArchive.model_validate(ARCHIVE).spec
     assert (spec.format, spec.on_delete, spec.on_truncation) == ("Segments", "Retain", "Fail")
     assert (spec.schedule, spec.retention, spec.suspend) == (None, None, False)
@@ -63,7 +66,7 @@ def test_what_is_left_out_is_careful() -> None:
 
 
 def test_how_long_runs_are_kept_is_read() -> None:
-    """In hours or days."""
+    """`keepWithin` takes hours or days, and becomes seconds."""
     for written, seconds in (("12h", 12 * 3600), ("30d", 30 * 24 * 3600)):
         body = changed(ARCHIVE, "spec.retention", {"keepWithin": written})
         retention = StreamArchive.model_validate(body).spec.retention
@@ -75,7 +78,7 @@ def test_how_long_runs_are_kept_is_read() -> None:
 
 
 def test_when_and_how_long_make_no_other_archive() -> None:
-    """What may be changed is no part of its identity."""
+    """Schedule, retention, onDelete and suspension are no part of the identity; the format is."""
     plain = StreamArchive.model_validate(ARCHIVE).spec.identity()
     for path, value in (
         ("schedule", {"cron": "@daily"}),
@@ -90,7 +93,10 @@ def test_when_and_how_long_make_no_other_archive() -> None:
 
 
 def test_archives_are_read_from_files() -> None:
-    """In the file's order, beside stores and copies; each name once."""
+    """Archives keep the file's order, beside stores and copies.
+
+    A second one of a name is refused.
+    """
     resources = load(text(BUCKET, ARCHIVE, changed(ARCHIVE, "metadata.name", "b"), COPY))
     assert [one.metadata.name for one in resources.archives] == ["orders", "b"]
     store = resources.store(
@@ -105,7 +111,7 @@ def test_archives_are_read_from_files() -> None:
     "written", ["2026-05-04T12:00:00Z", "2026-05-04T14:00:00+02:00", "2026-05-04T12:00:00.000Z"]
 )
 def test_a_time_is_the_same_however_it_is_written(written: str) -> None:
-    """In quotes or not, in any zone: so one copy has one identity."""
+    """Quotes, zones and fractions do not change the time, so a copy has one identity."""
     quoted = changed(
         COPY, "spec.source", {"archive": {**FROM_ARCHIVE["archive"], "until": written}}
     )
@@ -121,7 +127,7 @@ def test_a_time_is_the_same_however_it_is_written(written: str) -> None:
 
 
 def test_a_copy_from_an_archive_names_its_store_by_another_field() -> None:
-    """Whoever looks for stores finds it."""
+    """The source gives the archive's store and the field that names it."""
     spec = StreamCopy.model_validate(changed(COPY, "spec.source", FROM_ARCHIVE)).spec
     assert spec.source is not None
     assert (spec.source.store, spec.source.store_field) == ("archives", "archive.storeRef.name")
@@ -166,7 +172,10 @@ def test_a_copy_from_an_archive_names_its_store_by_another_field() -> None:
 def test_a_store_of_archives_has_an_address(
     like: dict[str, Any], values: dict[str, object], uri: str, more: dict[str, str]
 ) -> None:
-    """By which every process finds it, and nothing secret is in it."""
+    """The address has the store's URI, and the names of its Secret, its CA bundle or its volume.
+
+    It has no secret values.
+    """
     address = store_address(StreamStore.model_validate(made(like, values)))
     assert address.uri == uri
     for name, value in more.items():

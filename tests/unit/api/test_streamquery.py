@@ -1,4 +1,4 @@
-"""A StreamQuery is checked before any store is asked."""
+"""StreamQueries in files are checked before any store is asked."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ TWO = [{"name": name, "stream": {**STREAM, "stream": name}, "format": "Text"} fo
 
 
 def test_a_good_file_is_read() -> None:
-    """Defaults are filled in; sources and sinks have the addresses of their stores."""
+    """Defaults are set, and the request has the addresses of the stores of sources and sinks."""
     resources = load(manifest(URI, CLICKS), copies=False)
     (query,) = resources.queries
     spec = query.spec
@@ -41,7 +41,7 @@ def test_a_good_file_is_read() -> None:
 
 
 def test_a_query_is_known_by_its_name_and_where_its_results_go() -> None:
-    """Another text is another version of the same query; another sink is another query."""
+    """Another SQL text or mode keeps the query's identity; another name or sink changes it."""
 
     def identity(**changes: Any) -> str:
         (query,) = load(manifest(URI, CLICKS, **changes), copies=False).queries
@@ -119,7 +119,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("change", "field"), WRONG.values(), ids=WRONG)
 def test_a_wrong_spec_is_refused_with_its_field(change: dict[str, Any], field: str) -> None:
-    """No value is told, since it may be a password."""
+    """The error shows the field but not the value, which may be a password."""
     with pytest.raises(InvalidSpec) as caught:
         load(manifest(URI, CLICKS, **change), copies=False)
     assert caught.value.field == field
@@ -127,20 +127,20 @@ def test_a_wrong_spec_is_refused_with_its_field(change: dict[str, Any], field: s
 
 
 def test_two_queries_of_one_name_are_refused() -> None:
-    """As two copies are."""
+    """A second query of the same name raises InvalidSpec, as a second copy does."""
     _, query = manifest(URI, CLICKS).split("---\n")
     with pytest.raises(InvalidSpec, match="two StreamQueries 'counts'"):
         load(f"{manifest(URI, CLICKS)}---\n{query}", copies=False)
 
 
 def test_the_guide_lists_the_functions_that_a_query_may_call() -> None:
-    """No more, and no less."""
+    """The list in `docs/streamquery.md` equals the functions that the program allows."""
     listed = (DOCS / "streamquery.md").read_text(encoding="utf-8").partition("\n## Functions\n")[2]
     assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(FUNCTIONS)
 
 
 def test_the_guides_first_example_is_a_query() -> None:
-    """It is read as it stands there."""
+    """The first YAML block of `docs/streamquery.md` is read without a change."""
     text = (DOCS / "streamquery.md").read_text(encoding="utf-8").split("```yaml\n")[1]
     (query,) = load(text.partition("```")[0], copies=False).queries
     assert query.metadata.name == "clicks-per-minute"

@@ -1,4 +1,4 @@
-"""StreamStores in files: which fields and addresses are taken, and what is said of others."""
+"""StreamStores in files: accepted fields and addresses, and the errors for others."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from support.cases.resources import COPY, REMOVED, STORE, changed, label, text
     ids=label,
 )
 def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
-    """Every missing, unknown or wrong field of a store gives InvalidSpec with its path."""
+    """A missing, unknown or wrong field of a store raises InvalidSpec with its path."""
     auth = {"basic": {"secretRef": {"name": "login"}}}
     good = changed(STORE, "spec.pravega.auth", auth) if "auth" in path else STORE
     with pytest.raises(InvalidSpec) as caught:
@@ -51,7 +51,7 @@ def test_a_wrong_field_of_a_store_is_named(path: str, value: object) -> None:
     ],
 )
 def test_a_wrong_address_is_refused_with_a_sentence(address: str, said: str) -> None:
-    """It says what an address looks like, and not only which pattern it has."""
+    """The message says how an address is written, instead of showing the pattern."""
     with pytest.raises(InvalidSpec) as caught:
         load(text(changed(STORE, "spec.pravega.controllerURI", address), COPY))
     assert said in caught.value.message
@@ -73,7 +73,7 @@ def test_a_wrong_address_is_refused_with_a_sentence(address: str, said: str) -> 
     ids=label,
 )
 def test_a_wrong_field_of_tls_is_named(path: str, value: object, said: str) -> None:
-    """Each with what is wrong."""
+    """The error has the field's path and says what is wrong with it."""
     good = changed(STORE, "spec.pravega.controllerURI", "tls://host:9090")
     with pytest.raises(InvalidSpec) as caught:
         load(text(changed(good, f"spec.pravega.tls.{path}", value), COPY))
@@ -82,7 +82,10 @@ def test_a_wrong_field_of_tls_is_named(path: str, value: object, said: str) -> N
 
 
 def test_an_address_with_tls_needs_nothing_else_and_one_without_forbids_it() -> None:
-    """The system's authorities may have signed the servers' certificates."""
+    """Without `tls`, the system's authorities verify the servers of a tls:// address.
+
+    `tls` beside a tcp:// address is refused.
+    """
     good = changed(STORE, "spec.pravega.controllerURI", "tls://host:9090")
     load(text(good, COPY))
     load(text(changed(good, "spec.pravega.tls", {}), COPY))

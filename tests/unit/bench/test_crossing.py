@@ -21,5 +21,5 @@ SIZES = (8, 16, 32, 64)
 def test_lines_cross_where_both_take_the_same_time(
     threads: tuple[float, ...], spark: tuple[float, ...], size: float
 ) -> None:
-    """The first time they do; at an end where they do not."""
+    """The first crossing counts. Without one, the result is the first or the last size."""
     assert crossing(SIZES, threads, spark) == pytest.approx(size)

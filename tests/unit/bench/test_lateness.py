@@ -1,4 +1,4 @@
-"""How long a target is behind its source, from lengths of segments."""
+"""A target's lag behind its source, calculated from the lengths of segments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bench.follow.lag import Lateness
 
 
 def test_a_target_is_as_late_as_the_first_byte_that_it_lacks() -> None:
-    """Until it has the bytes that the source had then, whatever came later."""
+    """The lag ends when the target has the bytes that the source had then, not all later ones."""
     late = Lateness()
     assert late.take(0.0, 0, 100, 100) == 0
     assert late.take(1.0, 0, 200, 100) == 0
@@ -17,7 +17,7 @@ def test_a_target_is_as_late_as_the_first_byte_that_it_lacks() -> None:
 
 
 def test_segments_are_late_each_by_itself() -> None:
-    """Bytes of one do not make up for those of another."""
+    """Bytes of one segment do not reduce the lag of another."""
     late = Lateness()
     assert late.take(0.0, 0, 10, 0) == 0
     assert late.take(0.0, 1, 10, 10) == 0

@@ -31,7 +31,7 @@ sluice_store_call_seconds_sum{call="sealStream"} 0.6
 
 
 def test_a_moment_is_when_it_was_first_seen() -> None:
-    """A watch tells of a resource again and again."""
+    """Later reports of the watch do not move a moment."""
     known: dict[str, dict[str, float]] = {}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     lives.note(known, 1, "ADDED", {"metadata": {"name": "a"}})
@@ -43,7 +43,10 @@ def test_a_moment_is_when_it_was_first_seen() -> None:
 
 
 def test_the_log_tells_when_a_release_began_and_ended() -> None:
-    """By the names of resources; lines of other kinds and of libraries count for nothing."""
+    """Only lines about EphemeralStreams count.
+
+    Lines of other kinds, and lines that are no JSON, do not.
+    """
     lines = [
         {"resource": "EphemeralStream/n/a", "event": "state", "reason": "Deleting"},
         {"resource": "EphemeralStream/n/a", "event": "released"},
@@ -59,7 +62,10 @@ def test_the_log_tells_when_a_release_began_and_ended() -> None:
 
 
 def test_phases_add_up_to_the_mean_life() -> None:
-    """Means, so that what none of the phases has is in one that says so."""
+    """The phases are means.
+
+    Their sum is the mean time from the deletion until the resource is gone.
+    """
     grown = lives.growth(lives.samples(BEFORE), lives.samples(AFTER))
     found = [Life(0, 1, 2, 4), Life(0, 2, 4, 8)]
     phases = lives.release_phases(found, grown)
@@ -69,7 +75,7 @@ def test_phases_add_up_to_the_mean_life() -> None:
 
 
 def test_calls_are_counted_a_resource() -> None:
-    """By verb and resource, and by the method of the store's controller."""
+    """Calls per resource go by verb and resource, or by the controller's method."""
     grown = lives.growth(lives.samples(BEFORE), lives.samples(AFTER))
     api, store = lives.calls(grown, 2)
     assert api == {"create events": 2, "get ephemeralstreams": 1}
@@ -78,5 +84,5 @@ def test_calls_are_counted_a_resource() -> None:
 
 @pytest.mark.parametrize(("share", "value"), [(0.99, 99), (0.5, 50), (1, 100), (0.01, 1)])
 def test_a_percentile_is_one_of_the_values(share: float, value: int) -> None:
-    """The smallest that so many do not exceed."""
+    """The percentile is the smallest value that this share of the values does not exceed."""
     assert lives.percentile(range(100, 0, -1), share) == value

@@ -20,7 +20,7 @@ SECONDS = 20
 
 @pytest.fixture
 def upstream() -> Iterator[socket.socket]:
-    """Gives a server's listener."""
+    """Yield the listening socket of a server."""
     with socket.create_server((HOST, 0)) as listener:
         listener.settimeout(SECONDS)
         yield listener
@@ -28,7 +28,7 @@ def upstream() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def port(upstream: socket.socket) -> Iterator[int]:
-    """Gives the port of a relay before it."""
+    """Yield the port of a relay to the server."""
     with socket.create_server((HOST, 0)) as listener:
         words = (listener, upstream.getsockname(), 0.001)
         thread = threading.Thread(target=serve, args=words)
@@ -39,13 +39,13 @@ def port(upstream: socket.socket) -> Iterator[int]:
 
 
 def received(sock: socket.socket) -> bytes:
-    """All that comes up to the end."""
+    """Return all bytes up to the end of the connection."""
     with sock.makefile("rb") as stream:
         return stream.read()
 
 
 def test_all_comes_in_order_on_both_ways(port: int, upstream: socket.socket) -> None:
-    """Each way ends by itself, as its sender ends it."""
+    """Each direction ends when its sender ends it, and the other continues."""
     with socket.create_connection((HOST, port), SECONDS) as client:
         server, _ = upstream.accept()
         with server:
@@ -62,7 +62,7 @@ def test_all_comes_in_order_on_both_ways(port: int, upstream: socket.socket) -> 
 def test_nothing_comes_before_its_time(
     port: int, upstream: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is received goes on after the delay, of which each way has its own."""
+    """The relay waits for the delay before it sends bytes on, in each direction."""
     waits: list[float] = []
     clock = SimpleNamespace(sleep=waits.append, monotonic=lambda: 7.0)
     monkeypatch.setattr(relay, "time", clock)

@@ -22,7 +22,7 @@ FOUND = Measurement("wait_s", (0.3, 0.7, 1 / 3), Goal("<", 0.5), {"asked": 0.1, 
 
 @pytest.fixture
 def report(monkeypatch: pytest.MonkeyPatch) -> Report:
-    """Gives a report of one measurement."""
+    """Return a report with one measurement."""
     monkeypatch.setattr("bench.report.describe_machine", dict)
     found = Report(pairs=1, scale=1)
     found.measurements.append(FOUND)
@@ -30,7 +30,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Report:
 
 
 def shown(table: Table) -> list[list[str]]:
-    """The cells of a table as it is printed."""
+    """Return the cells of the table as it is printed."""
     console = Console(file=io.StringIO(), width=200)
     console.print(table)
     assert isinstance(console.file, io.StringIO)
@@ -39,13 +39,13 @@ def shown(table: Table) -> list[list[str]]:
 
 
 def test_the_median_is_what_the_goal_is_about() -> None:
-    """One slow run of three does not miss it."""
+    """One slow run of three does not miss the goal; a value at the bound does."""
     assert (FOUND.value, FOUND.met) == (1 / 3, True)
     assert Measurement("wait_s", (0.5,), Goal("<", 0.5)).met is False
 
 
 def test_seconds_stand_among_the_results(report: Report, tmp_path: Path) -> None:
-    """With their unit, goal, samples and phases, and with all their digits."""
+    """The JSON has a measurement's unit, goal, samples and phases, without rounding."""
     report.write(tmp_path / "latest.json")
     results = json.loads((tmp_path / "latest.json").read_text())["results"]
     assert results == {
@@ -63,12 +63,12 @@ def test_seconds_stand_among_the_results(report: Report, tmp_path: Path) -> None
 
 
 def test_seconds_have_a_line_in_the_table(report: Report) -> None:
-    """Without the speeds that only comparisons have."""
+    """The columns for speeds and CPU seconds, which only comparisons have, are empty."""
     assert shown(report.table()) == [["wait_s", "0.33 s", "< 0.5", "yes", "-", "-", "-"]]
 
 
 def test_phases_have_a_table_of_their_own(report: Report) -> None:
-    """With what has passed by the end of each."""
+    """Each line has the phase's seconds, and the sum up to its end."""
     (table,) = report.phases()
     assert shown(table) == [["asked", "0.10", "0.10"], ["done", "0.30", "0.40"]]
 
@@ -83,5 +83,5 @@ def test_phases_have_a_table_of_their_own(report: Report) -> None:
     ],
 )
 def test_groups_stand_for_their_keys(only: list[str] | None, keys: list[str]) -> None:
-    """No key is meant twice, and without any word all are."""
+    """A key that is named twice counts once, and no name means all keys."""
     assert expanded(only, GROUPS) == keys

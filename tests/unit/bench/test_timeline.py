@@ -20,7 +20,7 @@ LOG = "\n".join(
 
 
 def scopy(name: str = "orders", *, ready: str = "Unknown", uid: str = "u1") -> dict[str, Any]:
-    """A StreamCopy as a watch tells of it."""
+    """Return a StreamCopy as a watch reports it."""
     return {
         "kind": "StreamCopy",
         "metadata": {"name": name, "uid": uid},
@@ -29,14 +29,14 @@ def scopy(name: str = "orders", *, ready: str = "Unknown", uid: str = "u1") -> d
 
 
 def child(kind: str, component: str, *, of: str = "u1", **more: Any) -> dict[str, Any]:
-    """An object that the operator made for a copy."""
+    """Return an object that the operator made for a copy."""
     labels = {"sluice.dev/copy-uid": of, "app.kubernetes.io/component": component}
     meta = {"name": "child", "uid": f"{kind}-of-{of}", "labels": labels}
     return {"kind": kind, "metadata": meta, "spec": {}} | more
 
 
 def event(reason: str, about: str = "Pod-of-u1") -> dict[str, Any]:
-    """An event about a pod."""
+    """Return an event about a pod."""
     involved = {"kind": "Pod", "uid": about}
     return {"kind": "Event", "metadata": {}, "involvedObject": involved, "reason": reason}
 
@@ -60,7 +60,7 @@ SEEN = [
 
 
 def test_each_moment_is_the_first_sign_of_it() -> None:
-    """What belongs to other copies is no sign, nor is what comes again."""
+    """Objects of other copies and repeated reports do not count."""
     assert moments("orders", SEEN, LOG) == {
         "copy accepted": 1.0,
         "plan written": 1.2,
@@ -78,12 +78,12 @@ def test_each_moment_is_the_first_sign_of_it() -> None:
 
 
 def test_lines_that_are_no_json_are_no_sign() -> None:
-    """A JVM may print what it wants."""
+    """Lines of the JVM between the log's lines are skipped."""
     assert moments("orders", [], f'[]\n{{"event": "step"}}\nOops\n{LOG}')["copied"] == 7.0
 
 
 def test_phases_last_from_moment_to_moment_and_add_up() -> None:
-    """Nothing is counted twice, and nothing is left out."""
+    """The phases' sum is the time from the apply until the copy is Ready."""
     found = phases({APPLY: 0.0} | moments("orders", SEEN, LOG))
     assert found["Spark up"] == 2.5
     assert next(iter(found)) == "copy accepted"
@@ -92,28 +92,28 @@ def test_phases_last_from_moment_to_moment_and_add_up() -> None:
 
 
 def test_a_moment_that_nobody_saw_belongs_to_the_next_one() -> None:
-    """A missing line of a log makes a phase longer, not the sum wrong."""
+    """A missing moment makes the next phase longer, and the sum stays right."""
     assert phases({APPLY: 1.0, READY: 4.0}) == {READY: 3.0}
 
 
 def test_a_moment_seen_too_early_takes_no_time() -> None:
-    """Two watches may tell in the wrong order; no phase is negative for that."""
+    """If two watches report in the wrong order, the phase has 0 seconds, not fewer."""
     found = phases({APPLY: 0.0, "Job made": 2.0, CREATED: 1.5, READY: 3.0})
     assert found == {"Job made": 2.0, CREATED: 0.0, READY: 1.0}
 
 
 def test_medians_keep_the_order_of_time() -> None:
-    """Whatever order runs have, and whatever they lack."""
+    """The order holds although runs lack moments or have them in another order."""
     found = medians([{READY: 1.0, CREATED: 5.0}, {READY: 3.0}, {READY: 2.0, CREATED: 7.0}])
     assert list(found.items()) == [(CREATED, 6.0), (READY, 2.0)]
 
 
 @pytest.mark.parametrize(("copy", "ready"), [(scopy(ready="True"), True), (scopy(), False)])
 def test_only_a_condition_that_is_true_is_ready(copy: dict[str, Any], *, ready: bool) -> None:
-    """Unknown is not."""
+    """The status Unknown does not count as Ready."""
     assert is_ready(copy) is ready
 
 
 def test_a_copy_without_a_status_is_not_ready() -> None:
-    """As it is when it is applied."""
+    """A copy that was just applied has no status."""
     assert is_ready({"kind": "StreamCopy", "metadata": {}}) is False

@@ -26,7 +26,7 @@ AGREES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_state_has_the_recorded_health(kind: str) -> None:
-    """Status and message of each state are those of the golden file."""
+    """Status and message of each state equal those in the golden file."""
     found = {one.name: health(one.body) for one in SITUATIONS if one.kind == kind}
     text = yaml.safe_dump(found, sort_keys=False, width=100)
     check(GOLDEN / f"argocd-{kind}.yaml", text)
@@ -34,7 +34,7 @@ def test_every_state_has_the_recorded_health(kind: str) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_argo_cd_and_flux_are_told_the_same(situation: Situation) -> None:
-    """Both take a state for the same, but for what only Argo CD can tell: an asked for run."""
+    """The results agree, except for a run that was asked for: only Argo CD can see that."""
     found = health(situation.body)
     assert found["status"] in STATUSES
     assert found["message"] or situation.name == "unseen"
@@ -44,7 +44,7 @@ def test_argo_cd_and_flux_are_told_the_same(situation: Situation) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_no_message_speaks_python(situation: Situation) -> None:
-    """Neither `None` nor a class with what it was made of: people read this."""
+    """People read messages, so none contains `None`, a class's representation or a traceback."""
     for condition in situation.body.get("status", {}).get("conditions", []):
         assert not re.search(r"\bNone\b(?! of )|\b\w+\('|Traceback", condition["message"])
 
@@ -64,14 +64,14 @@ def test_no_message_speaks_python(situation: Situation) -> None:
     ids=["none", "no-conditions", "empty", "only-unready"],
 )
 def test_a_status_that_says_nothing_is_not_healthy(kind: str, status: object) -> None:
-    """Where nothing says that a resource is ready or has failed, it is in progress."""
+    """A resource is Progressing until its status says that it is ready or has failed."""
     body = {"kind": kind, "metadata": {"name": "a", "generation": 1}}
     found = health(body if status is None else {**body, "status": status})
     assert found["status"] == "Progressing"
 
 
 def test_a_long_request_does_not_stay_unheard() -> None:
-    """An annotation that the status cannot hold whole is not taken for a run that has to come."""
+    """An annotation beyond the status field's length does not count as a pending run."""
     done = next(one for one in SITUATIONS if one.name == "succeeded")
     annotations = {"sluice.dev/requestedAt": "x" * 513}
     body = {**done.body, "metadata": {**done.body["metadata"], "annotations": annotations}}
@@ -79,7 +79,7 @@ def test_a_long_request_does_not_stay_unheard() -> None:
 
 
 def test_the_patch_has_not_drifted() -> None:
-    """argocd-cm-patch.yaml is what hack/gengitops.py makes: a script for each kind."""
+    """argocd-cm-patch.yaml equals the output of hack/gengitops.py, with a script for each kind."""
     assert gengitops.PATCH.read_text() == gengitops.patch()
     data = yaml.safe_load(gengitops.PATCH.read_text())["data"]
     prefix = "resource.customizations.health.sluice.dev_"

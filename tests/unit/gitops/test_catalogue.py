@@ -1,4 +1,4 @@
-"""Whatever code can say is in the catalogue, and so on the page of conditions."""
+"""Every reason and error in the code is in the catalogue, and so on the page of conditions."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ ERRORS = {
 
 @cache
 def all_calls() -> Mapping[str, list[ast.Call]]:
-    """All calls in the package, by the name of the function, method or class."""
+    """Return all calls in the package, by the name of the function, method or class."""
     found = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):
         if path.name == "catalogue.py" or {"errors", "proto"} & set(path.parts):
@@ -60,17 +60,17 @@ def all_calls() -> Mapping[str, list[ast.Call]]:
 
 
 def calls(*names: str) -> Iterator[ast.Call]:
-    """Calls of functions, methods and classes of these names, anywhere in the package."""
+    """Return the calls of functions, methods and classes with these names in the package."""
     return chain.from_iterable(all_calls().get(name, ()) for name in names)
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The value of a call's keyword."""
+    """Return the value of a call's keyword argument; None if it is not given."""
     return next((given.value for given in call.keywords if given.arg == name), None)
 
 
 def said() -> Iterator[ast.expr]:
-    """The expressions that code gives as reasons."""
+    """Yield the expressions that the code gives as reasons."""
     yield from (call.args[0] for call in calls("Saying"))
     for call in calls("Trouble", "end"):
         if reason := keyword(call, "reason"):
@@ -78,17 +78,17 @@ def said() -> Iterator[ast.expr]:
 
 
 def literals() -> set[str]:
-    """The reasons that stand in the code as words."""
+    """Return the reasons that are literals in the code."""
     return {str(one.value) for one in said() if isinstance(one, ast.Constant)}
 
 
 def made() -> set[str]:
-    """The errors that code makes."""
+    """Return the names of the errors that the code makes."""
     return {ast.unparse(call.func).rpartition(".")[2] for call in calls(*ERRORS)}
 
 
 def test_every_reason_that_code_says_is_in_the_catalogue() -> None:
-    """Words that code gives as reasons are the catalogue's; all others are those of failures."""
+    """Literal reasons are in the catalogue. Every other reason is the `reason` of a failure."""
     assert len(literals()) > 10
     assert literals() <= KNOWN
     for one in said():
@@ -98,14 +98,14 @@ def test_every_reason_that_code_says_is_in_the_catalogue() -> None:
 
 
 def test_no_normal_reason_is_left_over() -> None:
-    """The catalogue has no reason besides failures that no code says."""
+    """The code uses each reason in the catalogue that is no failure."""
     assert {reason.name for reason in NORMAL} <= literals()
 
 
 def test_every_error_that_is_made_is_in_the_catalogue() -> None:
-    """Each error that code makes is a reason, or one that only commands or archives come to.
+    """An error that the code makes is a reason, or belongs to commands only.
 
-    Those that only group others are made nowhere.
+    Errors that only group others are never made.
     """
     assert len(made()) > 30
     unsaid = OF_COMMANDS
@@ -117,7 +117,7 @@ def test_every_error_that_is_made_is_in_the_catalogue() -> None:
 
 
 def test_every_outcome_is_in_the_catalogue() -> None:
-    """Attempts end as the catalogue says."""
+    """The outcomes of attempts in the code are those of the catalogue."""
     found = {
         one.value
         for call in calls("end")
@@ -128,7 +128,7 @@ def test_every_outcome_is_in_the_catalogue() -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_every_state_speaks_in_words_of_the_catalogue(situation: Situation) -> None:
-    """Conditions, the last failure and the history name reasons that their kind may name."""
+    """Conditions, last failure and history have reasons that the catalogue lists for the kind."""
     status = situation.body["status"]
     words = {condition["reason"] for condition in status.get("conditions", [])}
     words |= {one["reason"] for one in status.get("history", []) if "reason" in one}
@@ -139,7 +139,7 @@ def test_every_state_speaks_in_words_of_the_catalogue(situation: Situation) -> N
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: f"{one.kind}-{one.name}")
 def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
-    """What stands is True, but for three; Ready is False only where it is stalled."""
+    """Conditions are True, except for three types. Ready is False exactly if Stalled is set."""
     found = {one["type"]: one for one in situation.body["status"].get("conditions", [])}
     if not found:
         assert situation.name == "unseen"
@@ -150,11 +150,11 @@ def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
     aside = {"Verified", "Drifted", "HooksSucceeded"}
     repeats = situation.kind == "StreamArchive" or "schedule" in situation.body["spec"]
     if repeats and found["Ready"]["status"] == "True":
-        aside.add("Suspended")  # what is there stays as it is, and no run begins
+        aside.add("Suspended")  # the last result stays, and no run begins
     assert len({one["reason"] for name, one in found.items() if name not in aside}) == 1
     mode = situation.body["spec"].get("mode")
     bounded = situation.kind in {"StreamCopy", "ScopeCopy", "StreamArchive"} or mode == "Once"
-    if mode == "Continuous":  # it has no end before it ends well
+    if mode == "Continuous":  # without an end, it has not succeeded
         bounded = situation.kstatus == "Current" and found["Ready"]["reason"] != "Following"
     assert ("Succeeded" in found) == (bounded and not situation.name.endswith("scheduled"))
 
@@ -163,7 +163,7 @@ def test_conditions_stand_as_the_page_says(situation: Situation) -> None:
     "name", [one.name for one in failures() if one.waits or "StreamStore" in one.kinds]
 )
 def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
-    """A store's failure can stand in its conditions; what is waited for costs no attempt."""
+    """A store's failure appears in its conditions. A cause that is waited for costs no attempt."""
     failure = next(one for one in failures() if one.name == name)
     if "StreamStore" in failure.kinds:
         store = StoreRecorder("a")
@@ -185,7 +185,7 @@ def test_kinds_and_waiting_are_as_the_catalogue_says(name: str) -> None:
     ids=lambda one: one.name,
 )
 def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
-    """A copy or a query that fails for the first time does what the table of failures says.
+    """A copy's or query's first failure is followed by what the table of failures says.
 
     A copy keeps or deletes its staged bytes as the page of the reason says.
     """
@@ -212,7 +212,7 @@ def test_what_follows_is_what_the_page_says(failure: FailureReason) -> None:
 
 
 def test_failures_are_warnings_and_states_are_not() -> None:
-    """Events say a failure as a warning, and of the rest what somebody has to know of."""
+    """Events are warnings for failures, and for the few states that a user must know of."""
     assert all(is_warning(failure.name) for failure in failures())
     assert {reason.name for reason in NORMAL if is_warning(reason.name)} == {
         "DrillNotRun",
@@ -228,7 +228,7 @@ def test_failures_are_warnings_and_states_are_not() -> None:
 
 
 def test_every_reason_has_a_place_on_the_page() -> None:
-    """A link to a reason leads to its row, there is one row for each, and the index has all."""
+    """Each reason has one row, to which its link leads, and an entry in the index."""
     page = (gencatalogue.ROOT / PAGE).read_text()
     anchors = re.findall(r'^\| <a id="([a-z]+)"></a>`(\w+)` \|', page, flags=re.MULTILINE)
     assert [f"{PAGE}#{place}" for place, _ in anchors] == [anchor(name) for _, name in anchors]
@@ -239,5 +239,5 @@ def test_every_reason_has_a_place_on_the_page() -> None:
 
 
 def test_the_page_has_not_drifted() -> None:
-    """docs/conditions.md is what hack/gencatalogue.py makes."""
+    """docs/conditions.md equals the output of hack/gencatalogue.py."""
     assert (gencatalogue.ROOT / PAGE).read_text() == gencatalogue.generate()

@@ -1,4 +1,4 @@
-"""docs/gitops.md tells what is."""
+"""docs/gitops.md agrees with the code."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ STATES = re.compile(r"(<!-- states: .* -->\n).*(<!-- end of states -->\n)", flag
 
 
 def states() -> str:
-    """The table of states: what kstatus and Argo CD make of each."""
+    """Return the tables of states, with the results of kstatus and Argo CD for each state."""
     lines = []
     for kind in KINDS:
         lines += [f"| {kind.name} | kstatus | Argo CD |", "| --- | --- | --- |"]
@@ -29,14 +29,14 @@ def states() -> str:
 
 
 def test_the_table_of_states_is_that_of_the_tests() -> None:
-    """Each situation is on the page, with what kstatus and our Lua say of it."""
+    """The page has each situation, with the results of kstatus and of Sluice's Lua scripts."""
     text, count = STATES.subn(lambda found: found[1] + states() + found[2], PAGE.read_text())
     assert count == 1
     check(PAGE, text)
 
 
 def test_examples_name_kinds_that_exist() -> None:
-    """The page's YAML can be read, and its health checks name our kinds."""
+    """The page's YAML is valid, and its health checks name Sluice's kinds."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     documents = [found for block in blocks for found in yaml.safe_load_all(block)]
     checked = [one for found in documents for one in found.get("spec", {}).get("healthChecks", [])]

@@ -1,4 +1,4 @@
-"""A machine whose programs and directories a test controls."""
+"""A machine whose programs and directories the tests control."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from support.command.programs import PutProgram
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PutProgram:
-    """Return the function that puts a shell script on an otherwise empty PATH."""
+    """Return a function that puts a shell script on an otherwise empty PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))

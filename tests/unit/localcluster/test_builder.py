@@ -6,7 +6,7 @@ from localcluster.images.builder import KEPT, Builder
 from localcluster.images.image import Image
 from support.command.programs import PutProgram
 
-# Keeps an image as a file named by its reference, with a new id for each build.
+# It keeps an image as a file named by its reference, with a new id for each build.
 BUILDAH = """
 PATH=/usr/bin:/bin
 images="{folder}"
@@ -32,7 +32,7 @@ esac
 
 
 class Bench:
-    """A builder with a pretended buildah, and an image's source to change."""
+    """A builder with a simulated buildah, and the source of an image."""
 
     def __init__(self, folder: Path) -> None:
         self.builder = Builder(folder / "storage")
@@ -42,19 +42,19 @@ class Bench:
         (self.context / "Dockerfile").write_text("FROM scratch\n")
 
     def build(self, name: str, content: str = "") -> str:
-        """Build from this content, and give the reference."""
+        """Build an image from this content, and return its reference."""
         (self.context / "content").write_text(content)
         return self.builder.build(Image(name, self.context), lambda _: None).reference
 
     @property
     def builds(self) -> int:
-        """How often buildah built."""
+        """The number of buildah's builds."""
         return (self.images / "log").read_text().count(" build ")
 
 
 @pytest.fixture
 def bench(tmp_path: Path, program: PutProgram) -> Bench:
-    """Gives what to build with."""
+    """Return the builder, with the simulated buildah on PATH."""
     bench = Bench(tmp_path)
     bench.images.mkdir()
     program("buildah", BUILDAH.format(folder=bench.images))
@@ -69,14 +69,14 @@ def test_nothing_is_built_where_nothing_changed(bench: Bench) -> None:
 
 
 def test_what_changed_is_built_again(bench: Bench) -> None:
-    """Another content is another build under the same name."""
+    """Other content causes another build under the same name."""
     bench.build("localhost/it:dev", "1")
     bench.build("localhost/it:dev", "2")
     assert bench.builds == 2
 
 
 def test_an_image_that_went_away_is_built_again(bench: Bench) -> None:
-    """What was noted of a build counts only while the image is there."""
+    """The record of a build counts only while the image exists."""
     bench.build("localhost/it:dev")
     (bench.images / "localhost_it:dev").unlink()
     bench.build("localhost/it:dev")
@@ -84,7 +84,7 @@ def test_an_image_that_went_away_is_built_again(bench: Bench) -> None:
 
 
 def test_a_name_without_tag_gets_one_from_the_content(bench: Bench) -> None:
-    """Such a reference never changes its meaning."""
+    """The tag is the image's id, so such a reference never changes its meaning."""
     first = bench.build("localhost/it", "1")
     second = bench.build("localhost/it", "2")
     assert first == "localhost/it:000000000001"
@@ -93,7 +93,7 @@ def test_a_name_without_tag_gets_one_from_the_content(bench: Bench) -> None:
 
 
 def test_old_builds_do_not_fill_the_disk(bench: Bench) -> None:
-    """Of the references from content, the latest and a few before it stay."""
+    """For a name without a tag, the latest build and a few earlier ones are kept."""
     for number in range(KEPT + 3):
         bench.build("localhost/it", str(number))
     kept = sorted(path.name for path in bench.images.glob("localhost_it:*"))
@@ -101,7 +101,7 @@ def test_old_builds_do_not_fill_the_disk(bench: Bench) -> None:
 
 
 def test_a_failed_build_is_tried_again(bench: Bench, program: PutProgram) -> None:
-    """Only what succeeded is noted."""
+    """Only a successful build is recorded."""
     program("buildah", "exit 1")
     with pytest.raises(Exception, match="failed"):
         bench.build("localhost/it:dev")
@@ -110,7 +110,7 @@ def test_a_failed_build_is_tried_again(bench: Bench, program: PutProgram) -> Non
 
 
 def test_an_image_is_built_on_a_stage_of_another(bench: Bench) -> None:
-    """The one beneath is built first, to its stage, and is the base of the other."""
+    """The other image is built first, up to its stage, and becomes the base."""
     beneath = Image("localhost/java", bench.context, stage="runtime")
     image = Image("localhost/it:dev", bench.context, beneath=beneath)
     bench.builder.build(image, lambda _: None)

@@ -16,7 +16,7 @@ KUBECTL = """echo '{"current-context": "kind-mine"}'"""
 def test_the_cluster_that_is_named_comes_first(
     home: Path, program: PutProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SLUICE_KUBECONFIG decides, even where docker and kind are."""
+    """SLUICE_KUBECONFIG decides, even if docker and kind are available."""
     program("docker", "true")
     program("kind", "true")
     program("kubectl", "echo '{}'")
@@ -27,21 +27,21 @@ def test_the_cluster_that_is_named_comes_first(
 
 
 def test_kind_comes_before_our_own(home: Path, program: PutProgram) -> None:
-    """Where docker answers and kind is on PATH, the cluster is kind's."""
+    """If docker answers and kind is on PATH, the cluster is kind's."""
     program("docker", "true")
     program("kind", "true")
     assert isinstance(choose(), KindCluster)
 
 
 def test_a_docker_that_does_not_answer_is_none(home: Path, program: PutProgram) -> None:
-    """A docker client without its daemon leaves our own cluster."""
+    """If docker's daemon does not answer, the project's own cluster is chosen."""
     program("docker", "exit 1")
     program("kind", "true")
     assert isinstance(choose(), OwnCluster)
 
 
 def test_docker_without_kind_is_no_cluster(home: Path, program: PutProgram) -> None:
-    """Docker alone leaves our own cluster."""
+    """If kind is missing, the project's own cluster is chosen."""
     program("docker", "true")
     assert isinstance(choose(), OwnCluster)
 
@@ -49,7 +49,7 @@ def test_docker_without_kind_is_no_cluster(home: Path, program: PutProgram) -> N
 def test_our_own_cluster_is_known_by_its_kubeconfig(
     home: Path, program: PutProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SLUICE_KUBECONFIG may name our own cluster, whose pods this machine reaches."""
+    """If SLUICE_KUBECONFIG names a copy of its kubeconfig, the machine still reaches its pods."""
     kubeconfig = Layout.load().kubeconfig
     kubeconfig.parent.mkdir(parents=True)
     kubeconfig.write_text("{}")
@@ -60,7 +60,7 @@ def test_our_own_cluster_is_known_by_its_kubeconfig(
 
 
 def test_an_existing_cluster_is_left_running(home: Path) -> None:
-    """`down` says that it is not ours, and does nothing."""
+    """`down` reports that the cluster is not the project's, and does nothing."""
     said: list[str] = []
     cluster = ExistingCluster(home / "kubeconfig", NamedImages(), pods_reachable=False)
     cluster.down(said.append, wipe=True)
@@ -68,7 +68,7 @@ def test_an_existing_cluster_is_left_running(home: Path) -> None:
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(home: Path) -> None:
-    """A wrong SLUICE_KUBECONFIG is told from a cluster that does not answer."""
+    """The error names SLUICE_KUBECONFIG and the missing file, before any call to a cluster."""
     cluster = ExistingCluster(home / "none", NamedImages(), pods_reachable=False)
     with pytest.raises(LocalClusterError, match=r"SLUICE_KUBECONFIG names .*/none, which is no"):
         cluster.up()
@@ -81,7 +81,10 @@ def test_a_kubeconfig_that_is_not_there_is_named(home: Path) -> None:
 def test_images_of_a_foreign_cluster_are_named(
     name: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no image can be brought, a variable has its reference, and an error names that."""
+    """No image can be loaded there.
+
+    A variable names its reference, and the error names the variable.
+    """
     image = Image(name, Path("/context"))
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(LocalClusterError, match=f"name it in {variable}$"):

@@ -15,6 +15,6 @@ from localcluster.images.image import Image
     ],
 )
 def test_a_port_is_no_tag(name: str, repository: str, *, tagged: bool) -> None:
-    """A colon makes a tag only after the last slash."""
+    """A colon begins a tag only after the last slash."""
     image = Image(name, Path("/context"))
     assert (image.repository, image.tagged) == (repository, tagged)

@@ -39,12 +39,12 @@ ONLY_SOME = """\
     ],
 )
 def test_the_last_rule_that_fits_decides(text: str, path: str, *, excluded: bool) -> None:
-    """A .dockerignore means what it means to docker."""
+    """The rules of a .dockerignore have the same meaning as for docker."""
     assert Rules.parse(text).excludes(path) is excluded
 
 
 def test_folders_without_exceptions_are_not_walked() -> None:
-    """A folder is left out as a whole only if no later rule lets a part of it in again."""
+    """A folder is skipped as a whole only if no later rule includes a part of it."""
     rules = Rules.parse(ONLY_SOME)
     assert rules.excludes_all_of(".venv")
     assert not rules.excludes_all_of("operator")
@@ -53,7 +53,7 @@ def test_folders_without_exceptions_are_not_walked() -> None:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    """Gives an image whose context has a seen and an unseen file."""
+    """Return an image whose context has one file that the build sees, and one that it does not."""
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
     (tmp_path / ".dockerignore").write_text("*\n!seen\n")
     for folder in ("seen", "unseen"):
@@ -63,7 +63,7 @@ def image(tmp_path: Path) -> Image:
 
 
 def test_what_the_build_does_not_see_changes_nothing(image: Image) -> None:
-    """The key stays when only files change that are kept from the build."""
+    """A change of files that .dockerignore excludes keeps the key."""
     before = input_key(image, "base")
     (image.context / "unseen" / "file").write_text("2")
     assert input_key(image, "base") == before
@@ -71,7 +71,7 @@ def test_what_the_build_does_not_see_changes_nothing(image: Image) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_the_build_sees_changes_the_key(image: Image, change: str) -> None:
-    """Content, mode and name of each file count, and so do recipe, base and arguments."""
+    """The key covers content, mode and name of each file, and recipe, base and arguments."""
     before = input_key(image, "base")
     file, base, built = image.context / "seen" / "file", "base", image
     match change:

@@ -8,7 +8,7 @@ from localcluster.images.image import Image
 from localcluster.kind import KindCluster
 from support.command.programs import PutProgram
 
-# Each notes how it was called; kind has a cluster once it has created one.
+# Each program logs its calls. kind has a cluster once it has created one.
 KIND = """
 echo "kind $*" >>"{log}"
 case "$1 $2" in
@@ -27,14 +27,14 @@ esac
 
 
 class Calls:
-    """What was called, with the cluster that called it."""
+    """Calls of simulated programs, and kind's cluster that makes them."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self.cluster = KindCluster()
 
     def made(self) -> list[str]:
-        """Give the calls since the last time."""
+        """Return the calls since the last time."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
         return [line for line in lines if line != "kind get clusters"]
@@ -42,7 +42,7 @@ class Calls:
 
 @pytest.fixture
 def calls(home: Path, program: PutProgram, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """Gives kind's cluster on a machine with pretended programs."""
+    """Return kind's cluster on a machine with simulated programs."""
     log = home / "log"
     program("kind", KIND.format(log=log))
     program("docker", DOCKER.format(log=log))
@@ -53,11 +53,11 @@ def calls(home: Path, program: PutProgram, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def quiet(_: str) -> None:
-    """Say nothing."""
+    """Ignore a progress message."""
 
 
 def test_root_gets_a_way_to_the_pods(calls: Calls) -> None:
-    """Programs on this machine reach pods through kind's node."""
+    """For root, `up` adds a route to the pods through kind's node."""
     calls.cluster.up(quiet)
     create, inspect, route = calls.made()
     assert create == "kind create cluster --name=sluice --wait=180s"
@@ -66,7 +66,7 @@ def test_root_gets_a_way_to_the_pods(calls: Calls) -> None:
 
 
 def test_a_cluster_that_is_up_is_taken(calls: Calls) -> None:
-    """A second start creates nothing."""
+    """A second `up` creates no cluster."""
     calls.cluster.up(quiet)
     calls.made()
     calls.cluster.up(quiet)
@@ -74,7 +74,7 @@ def test_a_cluster_that_is_up_is_taken(calls: Calls) -> None:
 
 
 def test_down_takes_the_way_with_it(calls: Calls) -> None:
-    """Nothing of it stays on the machine."""
+    """`down` removes route, cluster and kubeconfig."""
     calls.cluster.up(quiet)
     calls.made()
     calls.cluster.down(quiet)
@@ -86,19 +86,19 @@ def test_down_takes_the_way_with_it(calls: Calls) -> None:
 
 
 def test_down_twice_is_no_error(calls: Calls) -> None:
-    """What is not there need not be stopped."""
+    """`down` without a cluster calls nothing."""
     calls.cluster.down(quiet)
     assert calls.made() == []
 
 
 def test_without_a_cluster_the_status_is_an_error(calls: Calls) -> None:
-    """Tests start a cluster when this one is not up."""
+    """The error makes tests start a cluster."""
     with pytest.raises(LocalClusterError, match="kind's cluster sluice is not up"):
         calls.cluster.status()
 
 
 def test_images_are_built_by_docker_and_loaded(calls: Calls, home: Path) -> None:
-    """A name without a tag gets one from the image's id."""
+    """A name without a tag gets a tag from the image's id."""
     image = Image("localhost/it", home, build_args={"A": "1"})
     assert calls.cluster.provide(image, say=quiet) == "localhost/it:0123456789ab"
     build, *_, load = calls.made()

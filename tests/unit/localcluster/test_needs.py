@@ -12,7 +12,7 @@ NOTHING = Needs(packages=(), compile=False, helm=False, base=False)
 
 
 def test_what_is_needed_is_said_before_it_is_done() -> None:
-    """Packages, minutes and disk are named."""
+    """The announcement names packages, minutes and disk."""
     text = "\n".join(ALL.lines())
     assert "as root, on Debian" in text
     assert "runc buildah" in text
@@ -21,7 +21,7 @@ def test_what_is_needed_is_said_before_it_is_done() -> None:
 
 
 def test_nothing_is_said_when_all_is_there() -> None:
-    """A second start has nothing to announce."""
+    """A second start has nothing to announce, and needs less disk."""
     assert NOTHING.lines() == []
     assert NOTHING.gigabytes < ALL.gigabytes
 
@@ -29,14 +29,14 @@ def test_nothing_is_said_when_all_is_there() -> None:
 def test_who_is_not_root_learns_what_else_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own cluster needs root, and the others do not."""
+    """The error says that the cluster needs root, and names kind and SLUICE_KUBECONFIG instead."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(LocalClusterError, match=r"needs root: .*kind.*SLUICE_KUBECONFIG"):
         NOTHING.check(tmp_path)
 
 
 def test_a_full_disk_is_noticed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder itself need not be there yet."""
+    """The check looks at the nearest existing folder, since the folder itself may not exist yet."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(needs, "is_debian", lambda: True)
     full = type("Usage", (), {"free": 0})()

@@ -27,7 +27,7 @@ COMMIT
 
 
 def test_only_the_clusters_rules_are_removed() -> None:
-    """Rules that lead to Kubernetes' chains go, then the chains; what others made stays."""
+    """Rules that lead to Kubernetes' chains are removed, then the chains. Other rules stay."""
     assert removal(SAVED).splitlines() == [
         "*filter",
         "-D INPUT -j KUBE-FIREWALL",
@@ -46,5 +46,5 @@ def test_only_the_clusters_rules_are_removed() -> None:
 
 
 def test_a_clean_machine_is_left_alone() -> None:
-    """Without a rule of ours there is nothing to do."""
+    """Without rules of the cluster there is nothing to remove."""
     assert not removal("*nat\n:POSTROUTING ACCEPT [0:0]\nCOMMIT\n")

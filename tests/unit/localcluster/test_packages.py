@@ -15,7 +15,7 @@ Somebody main http://three/ bookworm
 
 
 def test_images_are_made_of_the_machines_own_archives(program: PutProgram) -> None:
-    """Of what apt knows, the main part of the wanted Debian counts, with its updates."""
+    """Of apt's archives, the `main` parts of the wanted Debian release are used, with updates."""
     program("apt-get", f"printf %s '{TARGETS}'")
     assert [line.split("] ")[1] for line in archives("bookworm")] == [
         "http://one/debian/ bookworm main",
@@ -25,14 +25,14 @@ def test_images_are_made_of_the_machines_own_archives(program: PutProgram) -> No
 
 
 def test_another_debian_is_refused(program: PutProgram) -> None:
-    """Without an archive of the release nothing can be made, and the error says what else can."""
+    """Without an archive of the release, the error names SLUICE_KUBECONFIG as the alternative."""
     program("apt-get", "true")
     with pytest.raises(LocalClusterError, match=r"no archive of Debian bookworm.*KUBECONFIG"):
         archives("bookworm")
 
 
 def test_programs_that_are_there_need_no_package(program: PutProgram) -> None:
-    """Only what is missing is installed."""
+    """Only packages of missing programs are installed."""
     program("buildah", "true")
     missing = missing_packages()
     assert "buildah" not in missing

@@ -10,7 +10,7 @@ from localcluster.images.pip_settings import (
 
 
 def test_the_environment_wins_over_files(tmp_path: Path) -> None:
-    """Settings have pip's own order of weight; those that name no way to the index stay out."""
+    """Settings have pip's own precedence. Only settings about the way to the index are kept."""
     system, user = tmp_path / "system", tmp_path / "user"
     system.write_text("[global]\nindex-url = one\ntimeout = 5\nuser = yes\n")
     user.write_text("[install]\nindex-url = two\n")
@@ -21,14 +21,14 @@ def test_the_environment_wins_over_files(tmp_path: Path) -> None:
 
 
 def test_the_file_that_the_environment_names_counts(tmp_path: Path) -> None:
-    """PIP_CONFIG_FILE is the last file."""
+    """The file in PIP_CONFIG_FILE is read last."""
     named = tmp_path / "named"
     named.write_text("[global]\nproxy = p\n")
     assert merged_settings([], {"PIP_CONFIG_FILE": str(named)}) == {"proxy": "p"}
 
 
 def test_a_build_sees_the_settings_with_its_own_path_of_the_bundle() -> None:
-    """Several indexes survive, and the bundle is where it is mounted."""
+    """Several indexes survive, and the bundle has the path at which it is mounted."""
     settings = {"extra-index-url": "\none\ntwo", "cert": "/home/me/bundle"}
     parser = ConfigParser(interpolation=None)
     parser.read_string(mounted_settings(settings))

@@ -12,7 +12,7 @@ ELSEWHERE = Identity("node", "192.0.2.99", "10.96.0.1", "https://127.0.0.1:6443"
 
 
 def openssl(*arguments: object) -> str:
-    """Run OpenSSL, which has to succeed."""
+    """Run OpenSSL, assert that it succeeds, and return its output."""
     return subprocess.run(
         ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
     ).stdout
@@ -20,13 +20,13 @@ def openssl(*arguments: object) -> str:
 
 @pytest.fixture
 def pki(tmp_path: Path) -> Path:
-    """Gives the certificates of a node."""
+    """Return the folder with the certificates of a node."""
     ensure_pki(tmp_path / "pki", HERE)
     return tmp_path / "pki"
 
 
 def test_every_certificate_is_signed_by_its_authority(pki: Path) -> None:
-    """The front proxy has an authority of its own, so that no client can pose as it."""
+    """The front proxy has its own authority, so that no other client can pose as it."""
     leaves = {file.stem for file in pki.glob("*.crt")} - {"ca", "front-proxy-ca"}
     for name in leaves:
         authority = "front-proxy-ca" if name == "front-proxy-client" else "ca"
@@ -36,20 +36,20 @@ def test_every_certificate_is_signed_by_its_authority(pki: Path) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.1", "10.96.0.1"])
 def test_the_api_server_is_known_by_each_of_its_addresses(pki: Path, address: str) -> None:
-    """Clients on the machine and in pods find it under different addresses."""
+    """Clients on the machine and in pods use different addresses."""
     found = openssl("x509", "-in", pki / "apiserver.crt", "-noout", "-checkip", address)
     assert "does match" in found
 
 
 def test_the_api_server_is_known_by_its_name(pki: Path) -> None:
-    """Pods look it up as a service."""
+    """Pods use the name of its service."""
     name = "kubernetes.default.svc.cluster.local"
     found = openssl("x509", "-in", pki / "apiserver.crt", "-noout", "-checkhost", name)
     assert "does match" in found
 
 
 def test_a_kubeconfig_carries_user_and_group(pki: Path) -> None:
-    """The kubelet is the node, which its certificate says."""
+    """The kubelet's certificate names the node as its user."""
     config = json.loads((pki / "kubelet.kubeconfig").read_text())
     data = config["users"][0]["user"]["client-certificate-data"]
     certificate = pki / "shown.crt"
@@ -60,19 +60,19 @@ def test_a_kubeconfig_carries_user_and_group(pki: Path) -> None:
 
 
 def test_keys_are_for_nobody_else(pki: Path) -> None:
-    """The folder, and with it all keys, is the owner's alone."""
+    """Only the owner can read the folder of the keys."""
     assert pki.stat().st_mode & 0o077 == 0
 
 
 def test_nothing_is_made_twice(pki: Path) -> None:
-    """A second start finds everything."""
+    """A second start keeps the existing certificates."""
     before = (pki / "apiserver.crt").read_bytes()
     ensure_pki(pki, HERE)
     assert (pki / "apiserver.crt").read_bytes() == before
 
 
 def test_a_machine_with_a_new_address_keeps_its_authority(pki: Path) -> None:
-    """Kubeconfig files of before still trust the API server, which answers to the new address."""
+    """The API server's certificate gets the new address. Existing kubeconfigs still trust it."""
     before = (pki / "ca.crt").read_bytes(), (pki / "sa.key").read_bytes()
     ensure_pki(pki, ELSEWHERE)
     found = openssl("x509", "-in", pki / "apiserver.crt", "-noout", "-checkip", "192.0.2.99")

@@ -1,4 +1,4 @@
-"""The report on two builds of one image that differ."""
+"""The report on differences between two builds of one image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def layer(folder: Path, name: str, **files: tuple[str, int]) -> Path:
-    """Write a layer with files, each with its content and its time."""
+    """Write a layer with files, each with its content and its time, and return its path."""
     path = folder / name
     with tarfile.open(path, "w") as packed:
         for file, (content, time) in files.items():
@@ -24,7 +24,7 @@ def layer(folder: Path, name: str, **files: tuple[str, int]) -> Path:
 
 
 def test_each_file_that_differs_is_named(tmp_path: Path) -> None:
-    """By its content or by its time; and files that only one of the layers has."""
+    """The report names files whose content or time differs, and files in only one of the layers."""
     first = layer(tmp_path, "1", same=("a", 1), other=("b", 1), old=("c", 1), gone=("d", 1))
     second = layer(tmp_path, "2", same=("a", 1), other=("x", 1), old=("c", 2), new=("d", 1))
     found = list(differences([first], [second]))
@@ -34,13 +34,13 @@ def test_each_file_that_differs_is_named(tmp_path: Path) -> None:
 
 
 def test_layers_of_one_digest_are_not_compared(tmp_path: Path) -> None:
-    """A layer's file is named by its digest."""
+    """Layers' files are named by their digests, so equal names are not opened."""
     missing = tmp_path / "digest"
     assert list(differences([missing], [missing])) == []
 
 
 def test_an_order_and_a_number_are_differences(tmp_path: Path) -> None:
-    """Both are in a digest."""
+    """The order of files and the number of layers are parts of a digest."""
     first = layer(tmp_path, "1", one=("a", 1), two=("b", 1))
     second = layer(tmp_path, "2", two=("b", 1), one=("a", 1))
     assert list(differences([first], [second])) == ["layer 1: the order of its files"]

@@ -1,4 +1,4 @@
-"""The Go client is compiled without what nobody here uses of it."""
+"""The Go client is compiled without the parts that this project does not use."""
 
 from pathlib import Path
 
@@ -129,7 +129,7 @@ func (c *deployments) ApplyScale(scale *applyconfigurationsappsv1.Scale) error {
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a client with one group of two versions, of which one is not used."""
+    """Return a client with one group of two versions, of which one is unused."""
     monkeypatch.setattr(slim_client, "_UNUSED_VERSIONS", {"apps": ("v1beta1",)})
     for name, text in (
         ("kubernetes/clientset.go", CLIENTSET),
@@ -145,7 +145,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_unused_version_is_gone(module: Path) -> None:
-    """Nothing names it any more, and the version that is used keeps all its lines."""
+    """No line names the unused version, and the used version keeps all its lines."""
     slim = {str(path): text for path, text in slim_client.slim_client(module)}
     for name, text in (
         ("kubernetes/clientset.go", CLIENTSET),
@@ -160,7 +160,7 @@ def test_an_unused_version_is_gone(module: Path) -> None:
 
 
 def test_server_side_apply_is_gone(module: Path) -> None:
-    """Neither the client of a kind nor its imports know it; all else stays."""
+    """A kind's client and its imports lose server-side apply, and keep all else."""
     slim = {str(path): text for path, text in slim_client.slim_client(module)}
     text = slim["kubernetes/typed/apps/v1/deployment.go"]
     assert "pply" not in text
@@ -171,12 +171,12 @@ def test_server_side_apply_is_gone(module: Path) -> None:
 
 
 def test_a_client_whose_apply_is_used_stays(module: Path) -> None:
-    """Helm applies Secrets."""
+    """The client of Secrets is not changed, because Helm applies Secrets."""
     assert Path("kubernetes/typed/core/v1/secret.go") not in dict(slim_client.slim_client(module))
 
 
 def test_another_form_is_an_error(module: Path) -> None:
-    """A client that a later Kubernetes writes in another way is not compiled as it is."""
+    """An unknown form of the client raises an error, so that it is not compiled unchanged."""
     (module / "informers" / "apps" / "interface.go").write_text("package apps\n")
     with pytest.raises(LocalClusterError, match="apps/v1beta1 in a form that we do not know"):
         list(slim_client.slim_client(module))

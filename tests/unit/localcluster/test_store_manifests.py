@@ -5,7 +5,7 @@ from localstore.accounts import ADMIN, READER, User
 
 
 def test_the_store_runs_without_privileges() -> None:
-    """Its pod is one that the restricted pod security lets in, with a read-only root."""
+    """The pod satisfies the restricted pod security standard, and its root is read-only."""
     pod = deployment("pravega", image="i", heap="3g", users=())["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"]
@@ -19,7 +19,7 @@ def test_the_store_runs_without_privileges() -> None:
 
 
 def test_clients_are_told_the_pods_address() -> None:
-    """The address that the store publishes is filled in by the kubelet."""
+    """The kubelet fills in the address that the store publishes."""
     pod = deployment("pravega", image="i", heap="3g", users=())["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     published = "-Dpravegaservice.service.published.host.nameOrIp=$(POD_IP)"
@@ -29,7 +29,7 @@ def test_clients_are_told_the_pods_address() -> None:
 
 @pytest.mark.parametrize("users", [(), (ADMIN, READER)], ids=["open", "login"])
 def test_accounts_are_mounted_where_one_has_to_log_in(users: tuple[User, ...]) -> None:
-    """The Secret has the name of the server."""
+    """A server with users mounts the Secret of its own name. An open server mounts none."""
     pod = deployment("one", image="i", heap="3g", users=users)["spec"]["template"]["spec"]
     secrets = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
     assert secrets == ([{"secretName": "one"}] if users else [])
@@ -37,7 +37,7 @@ def test_accounts_are_mounted_where_one_has_to_log_in(users: tuple[User, ...]) -
 
 
 def test_with_tls_clients_are_told_the_name_of_the_certificate() -> None:
-    """The Service has both servers, from their start on, for the server asks itself."""
+    """The Service has both servers' ports, also before they are ready: the store calls itself."""
     pod = deployment("one", image="i", heap="3g", users=(ADMIN,), tls=True)["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     name = "one.pravega.svc"

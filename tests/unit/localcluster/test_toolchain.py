@@ -8,20 +8,20 @@ from support.command.programs import PutProgram
 
 
 def test_an_old_go_is_refused(program: PutProgram) -> None:
-    """The error names what was found and what is wanted."""
+    """The error names the found and the required version."""
     program("go", "echo go1.19.8")
     with pytest.raises(LocalClusterError, match=r"is go1\.19\.8: install Go 1\.24 or newer"):
         go_tool()
 
 
 def test_a_new_go_is_taken(program: PutProgram) -> None:
-    """A newer one than the oldest that will do is fine."""
+    """A version newer than the required one is accepted."""
     program("go", "echo go1.30")
     assert go_tool().endswith("/go")
 
 
 def test_no_go_is_an_error_with_a_remedy(program: PutProgram) -> None:
-    """Who has no Go learns which one to install."""
+    """The error names the version to install."""
     with pytest.raises(LocalClusterError, match=r"go not found: install Go 1\.24 or newer"):
         go_tool()
 
@@ -34,12 +34,12 @@ def test_the_key_is_that_of_the_sources(home: Path) -> None:
 
 
 def test_kubectl_on_the_path_will_do(home: Path, program: PutProgram) -> None:
-    """Before our own Kubernetes is compiled, the machine's kubectl serves."""
+    """Until the project's own Kubernetes is compiled, the machine's kubectl is used."""
     program("kubectl", "true")
     assert tools.kubectl().name == "kubectl"
 
 
 def test_no_kubectl_is_an_error_with_a_remedy(home: Path, program: PutProgram) -> None:
-    """Who has none learns it before anything is tried."""
+    """The error says to install kubectl, before anything is tried."""
     with pytest.raises(LocalClusterError, match="kubectl not found: install it"):
         tools.kubectl()

@@ -15,7 +15,7 @@ KAFKA = {"latestOffset": {"topic": {"0": 1}}}
 
 @pytest.mark.parametrize("offset", [TAIL, json.dumps(TAIL)])
 def test_each_stream_has_its_lag(offset: Any) -> None:
-    """As an object, or as a text, as Spark's versions show offsets."""
+    """Offsets are objects or texts, depending on Spark's version."""
     sources = [KAFKA, {"latestOffset": offset}, {"latestOffset": None}, {"latestOffset": "7"}, {}]
     progress = {"sources": sources}
     assert lag_of(progress) == [Lag("shop/clicks", 12)]
@@ -23,6 +23,6 @@ def test_each_stream_has_its_lag(offset: Any) -> None:
 
 
 def test_a_query_without_sources_has_no_lag() -> None:
-    """A progress that has none yet is no error."""
+    """A progress without readable sources has no lag, and raises no error."""
     assert lag_of({}) == []
     assert lag_of({"sources": [{"latestOffset": "no JSON"}]}) == []

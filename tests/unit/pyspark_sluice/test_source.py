@@ -1,4 +1,4 @@
-"""The source as Spark's processes use it, without a JVM: planned here, pickled, and read there."""
+"""The source without a JVM: planned in one process of Spark, pickled, and read in another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reading(tmp_path: Path) -> Reading:
 
 
 def test_batches_and_streams_have_the_same_rows(reading: Reading, tmp_path: Path) -> None:
-    """Limited or not, each event once, in the schema that Spark compares with its own."""
+    """Each event comes once, with a limit or without, in the schema that Spark expects."""
     source = DefaultSource({"archive": tmp_path.as_uri()})
     batch = cloudpickle.loads(cloudpickle.dumps(source.reader(COLUMNS)))
     found = [one for part in batch.partitions() for one in batch.read(part)]
@@ -70,7 +70,7 @@ def test_batches_and_streams_have_the_same_rows(reading: Reading, tmp_path: Path
 
 
 def test_a_stream_has_no_end_and_json_has_a_schema(tmp_path: Path) -> None:
-    """What Spark asks first is answered before anything is opened."""
+    """Wrong options raise InvalidSpec before any store is opened."""
     options = {"archive": tmp_path.as_uri(), "endingPosition": "Head"}
     with pytest.raises(InvalidSpec, match="has no end"):
         DefaultSource(options).streamReader(COLUMNS)

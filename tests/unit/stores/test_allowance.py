@@ -1,4 +1,4 @@
-"""The bound on the memory that looks hold of peers' answers, one by one and together."""
+"""The bound on the memory of peers' answers, for each look and for all together."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def allowed(**more: int) -> Allowance:
 
 
 def test_without_a_look_nothing_is_counted() -> None:
-    """Drivers and the command line work for one resource."""
+    """Drivers and the command line work for one resource, and have no allowance."""
     assert Held().add(1 << 60)
     assert take(1 << 60)
 
@@ -89,7 +89,7 @@ def test_many_streams_count_as_those_that_are_looked_at(each: Callable[..., list
 
 
 def test_large_looks_are_let_in_one_after_the_other() -> None:
-    """A second large look waits for the end of the first; small ones do not wait."""
+    """A second large look waits for the end of the first. Small looks do not wait."""
     mine = allowed()
     inside, leave, order = threading.Event(), threading.Event(), []
 
@@ -130,7 +130,7 @@ def test_a_tenant_has_one_large_look_at_a_time() -> None:
 
 
 def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
-    """Any thread may find that a value is unreferenced; it must not wait to give its bytes back."""
+    """A thread that finds an unreferenced value gives its bytes back without waiting."""
     mine, kept, waits = allowed(), [Held()], threading.Event()
 
     def second() -> None:
@@ -152,7 +152,7 @@ def test_what_is_let_go_is_given_back_while_its_look_waits() -> None:
 
 
 def test_an_event_loop_does_not_wait_for_a_thread_that_waits() -> None:
-    """The loop serves other looks, so it gets the answer "no turn" and asks in a thread."""
+    """The loop serves other looks, so it learns that there is no turn, and asks in a thread."""
     mine, waits = allowed(), threading.Event()
 
     def thread() -> bool:
@@ -192,7 +192,7 @@ def test_heads_that_are_read_one_after_the_other_do_not_add_up() -> None:
 
 
 def test_a_late_turn_keeps_nobody_out() -> None:
-    """A call may go on in a thread of the library after its caller has given up."""
+    """A call may go on in a library's thread after its caller has given up."""
     mine, waits = allowed(), threading.Event()
     contexts: list[Context] = []
 
@@ -219,7 +219,7 @@ def test_threads_of_one_look_are_let_in_together() -> None:
 
 
 def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:
-    """A look that gets no turn in its time is made again later."""
+    """A look without a turn raises StoreTimeout at its deadline, and is made again later."""
     mine = allowed()
     with mine.look("a"):
         take(2 * SMALL)
@@ -228,7 +228,7 @@ def test_who_waits_for_a_turn_does_so_no_longer_than_there_is_time() -> None:
 
 
 def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
-    """A watch that continues still holds the answers that it read before."""
+    """A watch that continues still holds the answers that it has read."""
     mine, reader = allowed(), Held()
     with mine.look("a"):
         reader.add(8_000)
@@ -237,7 +237,7 @@ def test_what_is_kept_from_an_earlier_look_counts_for_the_next() -> None:
 
 
 def test_room_is_for_what_is_held_between_looks_too() -> None:
-    """If no room is left, a look may keep no more values."""
+    """`has_room` is False once looks and kept values hold more than is allowed between looks."""
     mine, reader = allowed(), Held()
     with mine.look("a"):
         reader.add(1_500)
@@ -288,14 +288,14 @@ def size_of(value: object) -> int:
 
 @given(value=json_values, ascii_only=st.booleans())
 def test_json_takes_no_more_memory_than_is_told(*, value: object, ascii_only: bool) -> None:
-    """The estimate holds for any JSON, with a hundred bytes for the shortest."""
+    """The estimate holds for any JSON, with 100 bytes of tolerance."""
     data = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
     assert size_of(json.loads(data)) <= weight_of_json(data) + 100
 
 
 @pytest.mark.parametrize("one", [b"{}", b"[]", b'{"a":1}', b'"a"', b"1234", b'{"a":[]}', b"1.5"])
 def test_nor_does_much_of_the_same(one: bytes) -> None:
-    """The estimate holds for the allocator's sizes, which a hostile server chooses."""
+    """The estimate holds for the allocator's sizes, which a hostile server could choose."""
     data = b"[" + b",".join([one] * 50_000) + b"]"
     tracemalloc.start()
     found = json.loads(data)
@@ -323,7 +323,7 @@ def bomb(length: int) -> bytes:
 
 
 def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
-    """The journal of 63 MiB holds records of maximal length that consist of empty values."""
+    """The journal of 63 MiB has records of maximal length that consist of empty values."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = CopyJournal(store, COPY, TARGET)
@@ -335,7 +335,7 @@ def test_a_journal_that_would_fill_the_memory_is_refused() -> None:
 
 
 def test_a_head_of_an_archive_that_would_is_refused() -> None:
-    """The head is in a bucket that other clients may write to."""
+    """Other clients may write to the bucket of the head."""
     objects = MemoryObjects()
     body = b'{"kind":"%s","version":"1.0",' % Head.model_fields["kind"].default.encode()
     objects.put(head_name(0), body + bomb(MOST_SHORT - 100)[1:])
@@ -344,7 +344,7 @@ def test_a_head_of_an_archive_that_would_is_refused() -> None:
 
 
 def test_a_plan_that_would_is_refused() -> None:
-    """The compressed plan is short enough for a record."""
+    """A compressed plan that fits into a record may still expand to more than a look may hold."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = ScopeLog(store, "0" * 32, "shop")
@@ -356,7 +356,7 @@ def test_a_plan_that_would_is_refused() -> None:
 
 
 def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
-    """A journal of half a million digests (4 TiB in 64 parts) is far below the bound."""
+    """A journal of half a million digests (4 TiB in 64 segments) is far below the bound."""
     world = World()
     store = cast("Store", ModelStore(world, block=1 << 20))
     mine = CopyJournal(store, COPY, TARGET)
@@ -376,7 +376,7 @@ def test_a_journal_of_terabytes_is_read_within_what_a_look_may_hold() -> None:
 
 
 def test_a_connection_keeps_no_large_buffer() -> None:
-    """Otherwise one long answer would keep its memory as long as the connection is open."""
+    """Otherwise one long answer would keep its memory while the connection is open."""
     decoder = FrameDecoder()
     header = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ)
     decoder.room[:8] = header
@@ -388,7 +388,7 @@ def test_a_connection_keeps_no_large_buffer() -> None:
 
 
 def test_a_longer_answer_than_was_asked_for_is_none() -> None:
-    """The client refuses the answer by its header."""
+    """The header alone makes the decoder refuse it."""
     decoder = FrameDecoder()
     decoder.room[:8] = struct.pack(">ii", FrameType.SEGMENT_READ, MAX_READ + 1)
     with pytest.raises(ProtocolError, match="SEGMENT_READ frame"):

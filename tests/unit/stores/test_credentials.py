@@ -10,14 +10,14 @@ from sluice.stores.credentials import Credentials, Grace
 
 
 def test_credentials_never_show() -> None:
-    """No text of the object has the user or the password."""
+    """The repr of credentials contains neither the user nor the password."""
     text = repr(Credentials("somebody", "hunter2"))
     assert "somebody" not in text
     assert "hunter2" not in text
 
 
 def test_credentials_are_read_as_kubernetes_mounts_them(tmp_path: Path) -> None:
-    """A line break at the end belongs to the file and not to the password."""
+    """A final line break belongs to the file, but spaces belong to the password."""
     (tmp_path / "login").mkdir()
     (tmp_path / "login" / "username").write_text("somebody")
     (tmp_path / "login" / "password").write_text(" hunter2 \n")
@@ -25,7 +25,7 @@ def test_credentials_are_read_as_kubernetes_mounts_them(tmp_path: Path) -> None:
 
 
 def test_a_process_without_a_folder_of_credentials_is_told_to_mount_one() -> None:
-    """The error names the field, and the remedy names the setting."""
+    """The error names the field, and the remedy the setting."""
     with pytest.raises(AuthenticationFailed, match="login") as caught:
         connect(StoreAddress(uri="tcp://store:9090", secret="login"), Settings())  # noqa: S106
     assert caught.value.field == "secret"
@@ -45,13 +45,13 @@ def test_a_missing_or_empty_file_is_named(tmp_path: Path, content: str | None) -
 
 
 def test_an_address_of_another_form_is_refused_before_any_call() -> None:
-    """A store is not made from an address that cannot be right."""
+    """An address that cannot be right raises InvalidSpec, and no store is made."""
     with pytest.raises(InvalidSpec, match="https://store"):
         connect(StoreAddress(uri="https://store"), Settings())
 
 
 def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
-    """Kubernetes changes the files under a process. Unreadable files change nothing."""
+    """Kubernetes changes the files under a process. If a file is missing, the known login stays."""
     folder = tmp_path / "login"
     folder.mkdir()
     for key in ("username", "password"):
@@ -66,13 +66,13 @@ def test_a_changed_secret_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_refusal_stands_at_once_where_nothing_was_accepted() -> None:
-    """A wrong password is reported at once."""
+    """A password that was never accepted is reported at once."""
     grace = Grace(lambda: 0.0)
     assert not grace.may_pass()
 
 
 def test_a_refusal_after_a_success_stands_once_nothing_changed_for_a_minute() -> None:
-    """The minute begins anew with each success."""
+    """The minute begins with the first refusal, and anew after each success."""
     now = [0.0]
     grace = Grace(lambda: now[0])
     grace.accepted()

@@ -1,4 +1,4 @@
-"""The bound on the time of each call, for any behaviour of the store."""
+"""The bound on the time of each call, whatever the store does."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def _endless() -> HostileController:
 
 
 def test_a_listing_ends_with_the_time_of_whoever_asks() -> None:
-    """Each page comes at once, and each leads to another page."""
+    """Each page comes at once, but each leads to another page."""
     with _endless().running() as store, within(SHORT), pytest.raises(StoreTimeout):
         store.list_scopes()
 
 
 def test_nothing_is_asked_when_the_time_is_over() -> None:
-    """A caller that goes on after a timeout gets another timeout, and the store gets no call."""
+    """A caller that goes on after its time gets a timeout, and the store gets no call."""
     controller = _endless()
     with controller.running() as store, within(0), pytest.raises(StoreTimeout, match="too long"):
         store.list_scopes()
@@ -66,7 +66,7 @@ def test_nothing_is_asked_when_the_time_is_over() -> None:
 
 
 def test_a_call_is_called_off() -> None:
-    """The call's thread goes on, and its pending request is cancelled."""
+    """The thread of the calls goes on, and the pending request is cancelled."""
     asked, cancelled = threading.Event(), threading.Event()
 
     async def hang(_: object) -> None:
@@ -96,13 +96,13 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
 def test_a_message_ends_with_the_time_of_whoever_waits(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """The caller's time ends the wait, though the call itself might take longer."""
+    """The caller's deadline ends the wait, although the call itself might take longer."""
     with within(SHORT), pytest.raises(StoreTimeout):
         pair[0].receive(600)
 
 
 def test_signs_of_life_keep_nobody(pair: tuple[Connection, socket.socket]) -> None:
-    """A peer may send keep-alives without end: a caller reads them only until its time is over."""
+    """A peer may send KeepAlives without end, and the caller still ends at its deadline."""
     connection, theirs = pair
     alive = b"".join(encode(KeepAlive())) * 1000
     stop = threading.Event()
@@ -128,7 +128,7 @@ def test_signs_of_life_keep_nobody(pair: tuple[Connection, socket.socket]) -> No
 
 @pytest.mark.parametrize("each", [parallel.each, ownership.each])
 def test_threads_of_a_call_have_its_time(each: Callable[..., list[object]]) -> None:
-    """Parallel calls all end by the same time."""
+    """Parallel calls share the deadline of their caller."""
     with within(0), pytest.raises(StoreTimeout):
         each(lambda _: deadline.left(), [1, 2, 3])
 
@@ -148,10 +148,10 @@ def test_each_call_of_the_operator_is_bounded() -> None:
 
 
 class Punctual(MemoryObjects):
-    """Objects that keep to the caller's time."""
+    """Objects whose deletion respects the caller's deadline."""
 
     def delete(self, names: Sequence[str]) -> None:
-        """See Objects."""
+        """Delete these objects, unless the time is over."""
         deadline.left()
         super().delete(names)
 
@@ -166,7 +166,7 @@ def test_a_lease_is_given_back_though_the_time_is_over() -> None:
 
 
 def test_who_waits_for_others_at_a_scope_waits_for_so_long_only() -> None:
-    """The store may keep other clients' calls for ever."""
+    """The other clients' calls may hang in the store for ever."""
     store = cast("Store", ModelStore(World()))
     gate = scope_lifecycle._gate(store, "held")
     with gate.removing(), within(SHORT), pytest.raises(StoreTimeout), gate.using():
@@ -216,12 +216,12 @@ def bucket() -> Iterator[S3Objects]:
 
 
 def test_a_bucket_without_end_is_listed_for_so_long_only(bucket: S3Objects) -> None:
-    """The bucket is listed page by page."""
+    """The deadline holds between pages, of which each call brings one."""
     with within(SHORT), pytest.raises(StoreTimeout):
         list(bucket.list())
 
 
 def test_folders_without_end_are_listed_for_so_long_only(bucket: S3Objects) -> None:
-    """One call of the library lists all folders."""
+    """The deadline also holds within the single call of the library that lists all folders."""
     with within(SHORT), pytest.raises(StoreTimeout):
         bucket.folders()

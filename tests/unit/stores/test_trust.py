@@ -18,7 +18,7 @@ NOWHERE = "/nowhere"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Yield a folder with two authorities, and links and other files beside them, as Debian has."""
+    """Return a folder with two authorities, and with links and other files as Debian has them."""
     made = tmp_path / "certs"
     made.mkdir()
     for name in ("a", "b"):
@@ -33,14 +33,14 @@ def folder(tmp_path: Path) -> Path:
 def test_each_certificate_of_a_systems_folder_counts_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Further names of a certificate in the folder do not count."""
+    """Links to a certificate in the folder do not count again."""
     monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
     monkeypatch.setenv("SSL_CERT_DIR", str(folder))
     assert system_roots().count("BEGIN CERTIFICATE") == 2
 
 
 def test_a_systems_file_has_precedence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSL has the same precedence."""
+    """If the system has a file and a folder, only the file counts."""
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "a.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(folder))
     assert system_roots() == certificates((folder / "a.pem").read_text())
@@ -56,7 +56,7 @@ def test_a_system_that_trusts_nobody_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_files_that_are_not_mounted_are_named(tmp_path: Path) -> None:
-    """This holds for the bundle and the client's certificate.
+    """The error names the bundle's or the client certificate's file.
 
     If neither is set, no file is read.
     """

@@ -54,7 +54,7 @@ def empty(epoch: int, number: int, low: float, high: float) -> ArchivedSegment:
 
 
 def with_bytes(segment: ArchivedSegment, end: int) -> ArchivedSegment:
-    """Return the segment, longer by one object."""
+    """Return the segment with one more object, which ends at this offset."""
     digests = {chunk: bytes(32) for chunk in range(segment.end // CHUNK, -(-end // CHUNK))}
     return grown(
         segment,
@@ -67,7 +67,7 @@ def with_bytes(segment: ArchivedSegment, end: int) -> ArchivedSegment:
 
 
 def a_manifest(*segments: ArchivedSegment, **changes: Any) -> Manifest:
-    """Return a run of these segments; those of the last epoch take events."""
+    """Return a run of these segments. Those of the last epoch take events."""
     tail = [one for one in segments if one.epoch == segments[-1].epoch]
     values: dict[str, Any] = {
         "run": 2,
@@ -94,7 +94,7 @@ SPLIT = (WHOLE, empty(1, 1, 0, 0.5), with_bytes(empty(1, 2, 0.5, 1), 3 * CHUNK))
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    """Its JSON gives the same value, and the same JSON again."""
+    """A manifest's JSON decodes to an equal manifest, which has the same JSON again."""
     manifest = a_manifest(*SPLIT)
     data = encode(manifest)
     assert decode(Manifest, data, name="it") == manifest
@@ -103,7 +103,10 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 
 
 def test_it_counts_what_it_has() -> None:
-    """Bytes, events and objects are those of all segments; empty ones are in it."""
+    """The sums of bytes, events and objects are over all segments.
+
+    Empty segments are in the manifest.
+    """
     manifest = a_manifest(*SPLIT)
     assert manifest.bytes == 100 + 3 * CHUNK
     assert manifest.events == 20
@@ -112,7 +115,7 @@ def test_it_counts_what_it_has() -> None:
 
 
 def test_bytes_that_are_no_events_have_no_number() -> None:
-    """One object without a number of events leaves the whole without."""
+    """If one object has no number of events, the manifest has none either."""
     plain = grown(
         empty(0, 0, 0, 1),
         end=9,
@@ -125,7 +128,7 @@ def test_bytes_that_are_no_events_have_no_number() -> None:
 
 
 def test_a_manifest_of_an_earlier_minor_version_is_read() -> None:
-    """Such a manifest does not name the run's maker."""
+    """A manifest of version 1.0 has no maker, and reads as one without a maker."""
     made = a_manifest(WHOLE, maker=Maker(id="ab" * 16, name="shop/orders"))
     body = json.loads(encode(made))
     assert body.pop("maker") == {"id": "ab" * 16, "name": "shop/orders"}
@@ -135,14 +138,17 @@ def test_a_manifest_of_an_earlier_minor_version_is_read() -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "10.0"])
 def test_another_major_version_is_refused(version: str) -> None:
-    """The documents of a later major version are not interpreted."""
+    """A document of another major version is not interpreted, whatever else it contains."""
     body = {**json.loads(encode(a_manifest(WHOLE))), "version": version, "segments": "other"}
     with pytest.raises(ArchiveUnsupported, match=f"it is of version {version}"):
         decode(Manifest, json.dumps(body).encode(), name="it")
 
 
 def test_a_later_minor_version_may_say_more() -> None:
-    """Fields that are not known are left out, at any depth; in our own version they are damage."""
+    """A later minor version may have unknown fields at any depth.
+
+    In this version they are damage.
+    """
     body = json.loads(encode(a_manifest(WHOLE)))
     body["more"] = body["segments"][0]["more"] = 1
     with pytest.raises(ArchiveDamaged, match="more"):
@@ -156,7 +162,7 @@ def test_a_later_minor_version_may_say_more() -> None:
     "data", [b"", b"{", b"[]", b"null", b'"x"', b"{}", b"[" * 100_000, b'{"kind":1}', b"\xff"]
 )
 def test_anything_else_is_damage(data: bytes) -> None:
-    """The error of bytes that are no document has the name of their object."""
+    """Bytes that are no document raise ArchiveDamaged with the name of their object."""
     for model in (Manifest, Head):
         with pytest.raises(ArchiveDamaged, match=r"^runs/it ") as caught:
             decode(model, data, name="runs/it")
@@ -211,13 +217,13 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ],
 )
 def test_a_manifest_that_cannot_be_is_refused(path: str, value: object) -> None:
-    """Contradictions to the rest, or to the format, are found on reading."""
+    """Decoding finds values that contradict the rest of the manifest, or its format."""
     with pytest.raises(ArchiveDamaged, match=r"^it contradicts itself: "):
         decode(Manifest, json.dumps(changed(path, value)).encode(), name="it")
 
 
 def test_a_head_lists_runs_in_order() -> None:
-    """Runs of a head are named by their SHA-256, in order, and not later than the head."""
+    """A head's runs are in order, with names that fit their SHA-256, and no later than the head."""
     entry = {
         "run": 1,
         "name": f"runs/{1:016x}-{HASH}.json.zst",
@@ -239,7 +245,10 @@ def test_a_head_lists_runs_in_order() -> None:
 
 
 def test_what_follows_makes_one_stretch() -> None:
-    """Bytes that follow are of the same stretch, whose last chunk is hashed anew."""
+    """New bytes that follow directly extend the last stretch.
+
+    The digest of its last chunk is replaced.
+    """
     one = with_bytes(empty(0, 0, 0, 1), CHUNK + 5)
     two = grown(
         one,
@@ -256,7 +265,7 @@ def test_what_follows_makes_one_stretch() -> None:
 
 
 def test_what_is_lost_is_a_gap() -> None:
-    """After a gap another stretch begins, with chunks of its own."""
+    """After a gap a new stretch begins, with digests of its own chunks."""
     one = without(WHOLE, to=150, reason="SourceTruncated", run=2)
     two = grown(
         one,

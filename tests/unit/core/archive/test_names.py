@@ -28,7 +28,7 @@ event_names = st.builds(EventName, epochs, numbers, numbers, st.integers(0, (1 <
 
 @given(st.lists(data_names))
 def test_data_names_sort_as_the_stream(names: list[DataName]) -> None:
-    """Sorted as text they are sorted by epoch, segment and offsets."""
+    """The order of the names as text is the order of epochs, segments and offsets."""
     places = sorted(name[:4] for name in names)
     assert [_place(text) for text in sorted(map(str, names))] == places
 
@@ -41,13 +41,13 @@ def _place(text: str) -> tuple[int, int, int, int]:
 
 @given(st.lists(event_names))
 def test_event_names_sort_as_the_stream(names: list[EventName]) -> None:
-    """Sorted as text they are sorted by epoch, segment and offset."""
+    """The order of the names as text is the order of epochs, segments and offsets."""
     assert [read_event(text) for text in sorted(map(str, names))] == sorted(names)
 
 
 @given(st.lists(numbers))
 def test_heads_sort_by_number(several: list[int]) -> None:
-    """The last name is the latest head's."""
+    """The last head's name in the order of text is that of the latest head."""
     assert [head_number(text) for text in sorted(map(head_name, several))] == sorted(several)
 
 
@@ -55,7 +55,7 @@ def test_heads_sort_by_number(several: list[int]) -> None:
 def test_names_are_read_as_they_were_written(
     data: DataName, event: EventName, number: int, sha256: str
 ) -> None:
-    """Each name gives back what it was made of, and is of one kind only."""
+    """A name gives its parts back, and readers of other kinds of names refuse it."""
     assert read_data(str(data)) == data
     assert read_event(str(event)) == event
     run = RunName(number, sha256)
@@ -70,13 +70,13 @@ def test_names_are_read_as_they_were_written(
     "text", ["", "data/", "heads/1", "heads/000000000000000g", "runs/x.json.zst", ".partial/ab"]
 )
 def test_other_names_are_none(text: str) -> None:
-    """What is not a name of the format is none of its objects."""
+    """Each reader of names returns None for a text that no object can have as its name."""
     assert {read_data(text), read_event(text), read_run(text), head_number(text)} == {None}
 
 
 @pytest.mark.parametrize("path", ["a", "team-a/orders", "x=1/y@2/z+3", "a" * 512])
 def test_paths_that_every_store_writes_alike_are_taken(path: str) -> None:
-    """Letters, digits and a few signs between slashes."""
+    """A path has letters, digits and a few signs between slashes, and up to 512 characters."""
     assert checked_path(path, field="path") == path
 
 
@@ -100,7 +100,10 @@ def test_paths_that_every_store_writes_alike_are_taken(path: str) -> None:
     ],
 )
 def test_other_paths_are_refused(path: str) -> None:
-    """What some store would write otherwise, or lies inside another archive, names its field."""
+    """InvalidSpec names the field.
+
+    Such a path lies inside an archive, or stores differ in how they write it.
+    """
     with pytest.raises(InvalidSpec) as caught:
         checked_path(path, field="spec.destination.path")
     assert caught.value.field == "spec.destination.path"
@@ -117,7 +120,10 @@ def test_other_paths_are_refused(path: str) -> None:
     ],
 )
 def test_every_stream_has_a_path_in_a_folder(stream: str, path: str) -> None:
-    """This holds for a stream named like a part of an archive. The path gives the stream back."""
+    """A stream named like a part of an archive gets the suffix `=`.
+
+    The path gives the stream back.
+    """
     assert below("in", stream) == path
     assert below("", stream) == path.removeprefix("in/")
     assert checked_path(path, field="f") == path
@@ -125,5 +131,5 @@ def test_every_stream_has_a_path_in_a_folder(stream: str, path: str) -> None:
 
 
 def test_a_path_that_somebody_chose_stays_as_it_is() -> None:
-    """A sign at its end only has a meaning where the rest could be a part of an archive."""
+    """A final `=` belongs to the name, unless the rest is the name of a part of an archive."""
     assert stream_at("in/orders=") == "orders="

@@ -1,4 +1,4 @@
-"""The count of bytes in notes."""
+"""The count of the bytes that a run's notes report."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ BEGIN, END = 10, 40
 
 
 def segment(number: int) -> SegmentRun:
-    """A segment of which the bytes [BEGIN, END) are archived."""
+    """Return a segment of which the bytes [BEGIN, END) are archived."""
     return SegmentRun(
         epoch=0,
         id=number,
@@ -61,7 +61,7 @@ def note(place: int, start: int, end: int, *, lost: bool, of: str = PLAN.hash) -
     )
 )
 def test_each_byte_counts_once(found: list[tuple[int, int, int, bool]]) -> None:
-    """This holds for any order and number of notes. Only planned bytes count."""
+    """Overlapping notes in any order count each planned byte once, and other bytes not at all."""
     reached, bytes_ = Reached(PLAN), set()
     for place, start, length, lost in found:
         reached.take(note(place, start, start + length, lost=lost))
@@ -70,7 +70,7 @@ def test_each_byte_counts_once(found: list[tuple[int, int, int, bool]]) -> None:
 
 
 def test_another_plan_has_notes_of_its_own() -> None:
-    """They do not count for this one."""
+    """A note that names another plan's hash does not count."""
     reached = Reached(PLAN)
     reached.take(note(0, BEGIN, END, lost=False, of="0" * 64))
     assert reached.bytes == 0

@@ -11,7 +11,7 @@ NOW = 100 * DAY
 
 
 def runs(*ages: float, unverified: tuple[int, ...] = ()) -> list[RunEntry]:
-    """Runs that ended so many days ago, numbered from 1."""
+    """Return runs that ended this many days ago, numbered from 1."""
     return [
         RunEntry(
             run=number,
@@ -27,21 +27,21 @@ def runs(*ages: float, unverified: tuple[int, ...] = ()) -> list[RunEntry]:
 
 
 def test_the_last_runs_are_kept() -> None:
-    """All runs are kept if there are not more than the rule asks for."""
+    """`keep_last` keeps that many runs, or all if there are fewer."""
     there = runs(5, 4, 3, 2, 1)
     assert expired(there, Retention(keep_last=2), now=NOW) == [1, 2, 3]
     assert expired(there, Retention(keep_last=9), now=NOW) == []
 
 
 def test_young_runs_are_kept() -> None:
-    """Runs that end within the time are kept, and the last one at any age."""
+    """`keep_seconds` keeps the runs that ended within that time. The last run stays at any age."""
     there = runs(5, 4, 3, 2, 1)
     assert expired(there, Retention(keep_seconds=3 * 86_400), now=NOW) == [1, 2]
     assert expired(there, Retention(keep_seconds=3600), now=NOW) == [1, 2, 3, 4]
 
 
 def test_what_any_rule_keeps_is_kept() -> None:
-    """The rule that keeps more decides. Without a rule, all runs are kept."""
+    """A run stays if one of the rules keeps it. Without a rule all runs stay."""
     there = runs(5, 4, 3, 2, 1)
     both = Retention(keep_last=1, keep_seconds=2 * 86_400)
     assert expired(there, both, now=NOW) == [1, 2, 3]
@@ -49,13 +49,13 @@ def test_what_any_rule_keeps_is_kept() -> None:
 
 
 def test_the_newest_verified_run_is_kept() -> None:
-    """Later runs, which were not read back, do not replace it."""
+    """Later runs that were not verified do not replace it."""
     there = runs(5, 4, 3, 2, unverified=(3, 4))
     assert expired(there, Retention(keep_last=1), now=NOW) == [1, 3]
 
 
 def test_a_run_that_is_read_is_kept() -> None:
-    """It is kept as long as a client restores it."""
+    """A run stays while a client restores it."""
     assert expired(runs(5, 4, 3), Retention(keep_last=1), now=NOW, read={1}) == [2]
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_is_read_is_kept() -> None:
 def test_the_last_one_and_a_verified_one_always_stay(
     ages: list[float], unverified: set[int], retention: Retention
 ) -> None:
-    """Under any rules, the next run's parent and a verified run stay."""
+    """Under any rules, the last run and the newest verified run stay."""
     there = runs(*sorted(ages, reverse=True), unverified=tuple(unverified))
     kept = [one for one in there if one.run not in expired(there, retention, now=NOW)]
     assert kept[-1:] == there[-1:]
@@ -93,5 +93,8 @@ def test_the_last_one_and_a_verified_one_always_stay(
     ],
 )
 def test_what_either_keeps_is_kept(one: Retention, other: Retention, both: Retention) -> None:
-    """A driver's arguments and its controls may differ: forged controls remove no run."""
+    """Two retentions combine to one that keeps each run that either keeps.
+
+    So forged controls of a driver remove no run that its arguments keep.
+    """
     assert one.and_what(other) == other.and_what(one) == both

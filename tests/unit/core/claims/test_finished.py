@@ -18,22 +18,22 @@ OTHER = ("example.com/v1", "Train")
 
 
 def conditions(**stand: str) -> dict[str, Any]:
-    """A status with conditions."""
+    """Return a status with these conditions."""
     return {"conditions": [{"type": name, "status": status} for name, status in stand.items()]}
 
 
 def kubeflow(state: str) -> dict[str, Any]:
-    """The status of kubeflow's Spark operator."""
+    """Return a status as kubeflow's Spark operator writes it."""
     return {"applicationState": {"state": state}}
 
 
 def apache(state: str) -> dict[str, Any]:
-    """The status of Apache's Spark operator."""
+    """Return a status as Apache's Spark operator writes it."""
     return {"currentState": {"currentStateSummary": state}}
 
 
 def flink(state: str, reconciliation: str = "DEPLOYED") -> dict[str, Any]:
-    """The status of the Flink operator."""
+    """Return a status as the Flink operator writes it."""
     return {"jobStatus": {"state": state}, "reconciliationStatus": {"state": reconciliation}}
 
 
@@ -74,26 +74,26 @@ NOT_OVER = [
 
 @pytest.mark.parametrize(("kind", "status"), OVER, ids=str)
 def test_work_is_over(kind: tuple[str, str], status: dict[str, Any]) -> None:
-    """A state that no further work follows is an end, well or not."""
+    """A final state, after success or failure, ends the owner's work."""
     assert finished(*kind, {"status": status})
 
 
 @pytest.mark.parametrize(("kind", "status"), NOT_OVER, ids=str)
 def test_work_goes_on(kind: tuple[str, str], status: dict[str, Any]) -> None:
-    """A state that work may follow, by a retry or an upgrade, is no end."""
+    """A state that a retry, a restart or an upgrade may follow does not end the owner's work."""
     assert not finished(*kind, {"status": status})
 
 
 @pytest.mark.parametrize("kind", [FLINK, SESSION_JOB], ids=str)
 def test_a_suspended_flink_job_is_not_over(kind: tuple[str, str]) -> None:
-    """A job that was suspended is going to need its streams when it goes on."""
+    """A suspended job has the state FINISHED, but needs its streams again when it is resumed."""
     body = {"status": flink("FINISHED"), "spec": {"job": {"state": "suspended"}}}
     assert not finished(*kind, body)
     assert finished(*kind, body | {"spec": {"job": {"state": "running"}}})
 
 
 def test_the_group_decides_and_not_the_version() -> None:
-    """Another version of a kind is understood; another group's kind of that name is not it."""
+    """A kind has its rule in any version of its API group, but not in another group."""
     assert finished("sparkoperator.k8s.io/v2", "SparkApplication", {"status": kubeflow("FAILED")})
     assert not finished("example.com/v1", "Pod", {"status": {"phase": "Failed"}})
     assert not finished("Pod/v1", "Pod", {"status": {"phase": "Failed"}})
@@ -111,7 +111,7 @@ ODD = st.recursive(
 
 @given(st.sampled_from([JOB, POD, KUBEFLOW, APACHE, FLINK, SESSION_JOB, OTHER]), ODD)
 def test_odd_bodies_are_borne(kind: tuple[str, str], body: object) -> None:
-    """For any object, the answer is yes or no."""
+    """The result is True or False for any JSON value, without an error."""
     assert finished(*kind, body) in {True, False}
     assert finished(*kind, {"status": body}) in {True, False}
     assert finished(*kind, {"status": {"conditions": body, "jobStatus": body}}) in {True, False}
@@ -119,7 +119,7 @@ def test_odd_bodies_are_borne(kind: tuple[str, str], body: object) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_odd_kinds_are_borne(api_version: str, kind: str) -> None:
-    """The conditions of an unknown kind decide."""
+    """An object of an unknown kind without conditions is not over, and raises no error."""
     if (kind, api_version.partition("/")[0]) == ("Job", "batch"):
         return
     assert not finished(api_version, kind, {})

@@ -23,14 +23,14 @@ ONE, OTHER = Opened("a" * 32, (1, 2)), Opened("b" * 32, (3, 4))
 
 
 def rolled(*records: dict[str, Any]) -> tuple[Roll, tuple[int, ...] | None]:
-    """Return what these records say of an append that is planned to stage beside segment 1."""
+    """Return the progress and the target's ids after these records behind plan and target."""
     found = fold([plan_record(PLAN), target_record([1]), *records])
     assert found is not None
     return found.roll, found.target
 
 
 def test_the_first_record_of_a_kind_holds() -> None:
-    """Of two drivers that open a transaction, or look at the layout, one is believed."""
+    """If two drivers record the layout or a transaction, the first record counts."""
     roll, _ = rolled(
         layout_record(0, HALVES),
         transaction_record(0, 0, ONE),
@@ -41,7 +41,7 @@ def test_the_first_record_of_a_kind_holds() -> None:
 
 
 def test_a_record_of_another_attempt_counts_for_nothing() -> None:
-    """The record of a driver that was held up refers to an earlier attempt."""
+    """A late driver's record names an earlier attempt, and is ignored."""
     begun = attempt_record(1, [5], keep=False)
     roll, bound = rolled(
         begun,
@@ -56,7 +56,10 @@ def test_a_record_of_another_attempt_counts_for_nothing() -> None:
 
 
 def test_an_attempt_keeps_transactions_or_begins_without() -> None:
-    """Committed transactions stay committed."""
+    """A new attempt keeps the open transactions or drops them.
+
+    Committed generations stay committed.
+    """
     before = [layout_record(0, HALVES), transaction_record(0, 0, ONE)]
     kept, _ = rolled(*before, attempt_record(1, [5], keep=True))
     assert kept == Roll(attempt=1, layout=HALVES, transactions={0: ONE}, former=((1,),))
@@ -66,7 +69,7 @@ def test_an_attempt_keeps_transactions_or_begins_without() -> None:
 
 
 def test_of_a_decision_and_an_abort_the_first_holds() -> None:
-    """There is no abort after a decision, and nothing at all after an abort."""
+    """After a decision an abort is ignored. After an abort every record is ignored."""
     opened = transaction_record(0, 0, ONE)
     decided, _ = rolled(opened, decision_record(0), aborted_record())
     assert (decided.decided, decided.aborted) == (True, False)
@@ -78,7 +81,7 @@ def test_of_a_decision_and_an_abort_the_first_holds() -> None:
 
 
 def test_an_attempt_that_is_decided_is_not_staged_anew() -> None:
-    """It is committed, or given up as a whole."""
+    """After the decision, a new attempt that keeps the transactions is ignored."""
     roll, bound = rolled(decision_record(0), attempt_record(1, [5], keep=True))
     assert (roll.attempt, bound) == (0, (1,))
 
@@ -93,13 +96,13 @@ def test_an_attempt_that_is_decided_is_not_staged_anew() -> None:
     ],
 )
 def test_a_damaged_record_is_found(record: dict[str, Any]) -> None:
-    """Its content is not guessed."""
+    """A record with wrong values raises JournalDamaged."""
     with pytest.raises(JournalDamaged):
         rolled(record)
 
 
 def test_a_copy_that_appends_nothing_has_no_such_records() -> None:
-    """They would be another version's."""
+    """In the journal of a copy to a new stream, these records raise JournalDamaged."""
     plan = plan_record(stream_plan(segment_plan(7)))
     with pytest.raises(JournalDamaged):
         fold([plan, decision_record(0)])

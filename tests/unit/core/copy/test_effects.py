@@ -17,7 +17,7 @@ STAGE = Stage(((0, PLAN.segments[0].parts[0]),))
 
 
 def test_staging_that_was_made_is_empty() -> None:
-    """Its driver goes on with the transfer."""
+    """After Stage the driver knows the new segments, and may transfer without a look."""
     journal = Journal(PLAN, (0,))
     known = effects.after(STAGE, Observed(journal, None, (NOTHING,)), PLAN, journal, "")
     assert known is not None
@@ -28,19 +28,19 @@ def test_staging_that_was_made_is_empty() -> None:
 
 @pytest.mark.parametrize("roll", [Roll(attempt=1), Roll(aborted=True), Roll(decided=True)])
 def test_a_step_of_a_copy_that_another_driver_has_changed_is_not_known(roll: Roll) -> None:
-    """Its driver has read a record of that when it wrote its own."""
+    """If the journal has a record of another driver, the driver has to look at the stores."""
     seen = Observed(Journal(PLAN, (0,)), None, (NOTHING,))
     assert effects.after(STAGE, seen, PLAN, Journal(PLAN, (0,), roll=roll), "") is None
 
 
 def test_open_transactions_are_looked_at_after_each_step() -> None:
-    """Each look renews their leases."""
+    """The driver looks after each step, because each look renews the transactions' leases."""
     journal = Journal(PLAN, (0,), roll=Roll(transactions={0: Opened("ab", (0,))}))
     assert effects.after(STAGE, Observed(journal, None, (NOTHING,)), PLAN, journal, "") is None
 
 
 def test_nothing_is_published_without_a_look() -> None:
-    """The same holds for the seal of a target, and for making it a second time."""
+    """The driver also looks before it seals a target, or makes one after another step."""
     for step in (STAGE, Transfer(()), Verify((0,)), Publish((0,))):
         for following in (Publish((0,)), Seal(), MakeTarget()):
             assert not effects.follows(step, following)

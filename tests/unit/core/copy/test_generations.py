@@ -99,7 +99,7 @@ def test_generations_are_published_one_after_the_other(seen: Observed, step: Ste
     ],
 )
 def test_a_target_that_somebody_else_scaled_is_given_up(seen: Observed) -> None:
-    """Its segments do not follow from the copy's own steps."""
+    """TargetReplaced is raised if the copy's own steps cannot have led to the target's segments."""
     with pytest.raises(TargetReplaced):
         next_step(PLAN, seen)
 
@@ -117,18 +117,21 @@ def test_a_target_that_somebody_else_scaled_is_given_up(seen: Observed) -> None:
 def test_a_look_that_another_driver_overtook_is_seen(
     at: int, segments: list[SeenStaging], *, expected: bool
 ) -> None:
-    """Segments that were looked at before the target are from before its last scale event."""
+    """Segments observed before the target may be older than its last scale event."""
     assert is_behind(PLAN, segments, at) is expected
 
 
 def test_a_plan_tells_which_segments_take_events() -> None:
-    """By generations, in the order of their keys."""
+    """`generations` has the new segments of each scale event.
+
+    `active` has the segments that take events after it, in the order of their keys.
+    """
     assert PLAN.generations == ((0, 1), (2, 3), (4,))
     assert PLAN.active == ((0, 1), (2, 3, 1), (4,))
 
 
 def test_a_head_of_other_keys_is_shaped_first() -> None:
-    """A new stream has uniform ranges, and nothing is bound before the head's are there."""
+    """A new stream has uniform key ranges. The copy scales it before it binds the segments."""
     uneven = tuple(
         Segment(id=number, keys=KeyRange(low=low, high=high))
         for number, low, high in [(10, 0, 0.3), (11, 0.3, 1)]

@@ -37,18 +37,18 @@ digest_maps = st.dictionaries(st.integers(0, 60), st.binary(min_size=32, max_siz
 
 
 def written(records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return the journal's bytes."""
+    """Return the bytes of a journal with these records."""
     return b"".join(frame(record) for record in records)
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=5), json_values, max_size=4), max_size=5))
 def test_records_survive_their_frames(records: list[dict[str, object]]) -> None:
-    """Whatever records are framed one behind the other come back equal and in order."""
+    """Framed records are read back equal and in order."""
     assert unframe(written(records)) == records
 
 
 def test_a_journal_reads_back_what_was_written() -> None:
-    """Plan, target, digests and events fold to the values that were recorded."""
+    """Records of plan, target, digests and events become the journal's values."""
     records = [
         plan_record(PLAN),
         target_record((10, 11)),
@@ -60,20 +60,20 @@ def test_a_journal_reads_back_what_was_written() -> None:
 
 
 def test_an_empty_journal_is_none() -> None:
-    """A segment that was made and not written holds no journal."""
+    """A journal's segment without bytes has no records and no journal."""
     assert unframe(b"") == []
     assert fold([]) is None
 
 
 def test_the_first_target_holds() -> None:
-    """Of two drivers that bind the target the first decides."""
+    """If two drivers bind the target, the first record counts."""
     folded = fold([plan_record(PLAN), target_record([1, 2]), target_record([3, 4])])
     assert folded is not None
     assert folded.target == (1, 2)
 
 
 def test_digests_of_several_records_add_up() -> None:
-    """Later digest records add chunks to earlier ones, per segment."""
+    """Later records of digests add chunks to the same segment."""
     folded = fold(
         [
             plan_record(PLAN),
@@ -88,7 +88,7 @@ def test_digests_of_several_records_add_up() -> None:
 
 @given(digest_maps, st.integers(0, 60))
 def test_a_chunk_that_a_drain_made_longer_is_unknown(digests: dict[int, bytes], gone: int) -> None:
-    """It is the only one of the hashed chunks."""
+    """`_without` removes the digest of one chunk, and keeps all other digests."""
     runs = [
         (record["first"], bytes.fromhex(record["sha256"])) for record in digest_records(0, digests)
     ]
@@ -100,7 +100,7 @@ def test_a_chunk_that_a_drain_made_longer_is_unknown(digests: dict[int, bytes], 
 def test_records_are_the_same_however_the_bytes_come(
     records: list[dict[str, object]], data: st.DataObject
 ) -> None:
-    """In pieces of any length, at the offsets where they stand."""
+    """Bytes in pieces of any length give the same records, at the same offsets."""
     whole = written(records)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
     pieces = [whole[a:b] for a, b in pairwise([0, *cuts, len(whole)])]
@@ -113,7 +113,7 @@ def test_records_are_the_same_however_the_bytes_come(
 
 @given(digest_maps)
 def test_digest_records_merge_back_to_the_same_map(digests: dict[int, bytes]) -> None:
-    """Digests of any chunks, cut into records of consecutive ones, fold to the same map."""
+    """Each row of consecutive chunks makes one record, and the records restore the map."""
     records = digest_records(3, digests)
     folded = fold([plan_record(PLAN), *records])
     assert folded is not None
@@ -124,7 +124,7 @@ def test_digest_records_merge_back_to_the_same_map(digests: dict[int, bytes]) ->
 
 @given(st.data())
 def test_a_truncated_journal_is_damaged(data: st.DataObject) -> None:
-    """Bytes that end inside a record are JournalDamaged, at any offset."""
+    """Bytes that end inside a record raise JournalDamaged, at any offset."""
     records = [plan_record(PLAN), target_record([1, 2])]
     whole = written(records)
     at = data.draw(st.integers(1, len(whole) - 1))
@@ -147,19 +147,19 @@ def outcome(data: bytes) -> str:
 
 @given(st.binary(max_size=200))
 def test_foreign_bytes_are_refused(data: bytes) -> None:
-    """Bytes that nobody framed are JournalDamaged and never anything else."""
+    """Bytes without a valid frame raise JournalDamaged and no other error."""
     assert outcome(data + b"x") == "refused"
 
 
 @given(st.binary(max_size=60))
 def test_foreign_bytes_in_a_frame_are_refused(body: bytes) -> None:
-    """A frame whose content is no record is JournalDamaged and never anything else."""
+    """A frame whose content is no record raises JournalDamaged and no other error."""
     assert outcome(struct.pack(">ii", 0, len(body)) + body) == "refused"
 
 
 @given(st.sampled_from(["plan", "target", "digests", "events"]), st.data())
 def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.DataObject) -> None:
-    """A record of a known kind with any values is read or JournalDamaged, nothing else."""
+    """A record of a known kind with arbitrary values raises no error but JournalDamaged."""
     keys = ["plan", "segments", "segment", "first", "sha256", "events"]
     record: dict[str, Any] = {key: data.draw(json_values | st.lists(st.integers())) for key in keys}
     body = written([plan_record(PLAN), record | {"record": kind}])
@@ -168,7 +168,7 @@ def test_records_with_foreign_values_are_refused_or_read(kind: str, data: st.Dat
 
 @given(st.data())
 def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
-    """One wrong byte anywhere in a journal is JournalDamaged or other values, nothing else."""
+    """A journal with one wrong byte raises no error but JournalDamaged."""
     whole = bytearray(
         written([plan_record(PLAN), target_record([1, 2]), digest_record(0, 0, [D1, D2])])
     )
@@ -203,12 +203,12 @@ def test_a_flipped_byte_is_refused_or_read(data: st.DataObject) -> None:
     ids=lambda records: json.dumps(records[-1])[:40],
 )
 def test_a_journal_that_makes_no_sense_is_refused(records: list[dict[str, object]]) -> None:
-    """A journal without its plan first, with two plans, or with a damaged record is refused."""
+    """The journal needs its plan first and only once, and no record that is unknown or damaged."""
     with pytest.raises(JournalDamaged, match="journal"):
         fold(records)
 
 
 def test_deep_nesting_is_refused() -> None:
-    """JSON that is nested beyond reason is damage and not a crash."""
+    """Deeply nested JSON raises JournalDamaged, and no RecursionError."""
     body = b"[" * 200_000
     assert outcome(struct.pack(">ii", 0, len(body)) + body) == "refused"

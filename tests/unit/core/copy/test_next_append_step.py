@@ -77,7 +77,7 @@ def target(ranges: tuple[KeyRange, ...], **other: Any) -> SeenTarget:
 
 
 def segment(length: int | None, **other: Any) -> SeenStaging:
-    """Return a segment of the plan whose staging segment has this length."""
+    """Return a segment of the plan, staged up to this length; None if it is not staged."""
     info = None if length is None else SegmentInfo(start=0, length=length, sealed=False)
     return replace(SeenStaging((info,), None, None, None, None), **other)
 
@@ -175,7 +175,7 @@ OPENS = {0: OPEN, 1: OPEN}
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
-    """The steps follow from the observation alone."""
+    """One observation decides the step, without a memory of earlier steps."""
     assert next_step(PLAN, seen) == step
 
 
@@ -193,21 +193,21 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
     ],
 )
 def test_what_cannot_go_on_is_an_error(seen: Observed, error: type[SluiceError]) -> None:
-    """Each has its reason."""
+    """A state that no step can mend raises the error of its cause."""
     with pytest.raises(error):
         next_step(PLAN, seen)
 
 
 @pytest.mark.parametrize("roll", [replace(FIRST, aborted=True), replace(ALL, aborted=True)])
 def test_an_aborted_copy_gives_back_what_it_took(roll: Roll) -> None:
-    """Before any error, each driver restores the target's key ranges and its policy."""
+    """A driver restores the target's key ranges and policy before it raises CopyAborted."""
     reshaped = observed(roll=roll, seen=target(WHOLE, tags=LOOSE))
     assert next_step(PLAN, reshaped) == RestoreLayout((10,))
     assert next_step(PLAN, observed(roll=roll, seen=target(THIRDS, tags=LOOSE))) == RestorePolicy()
 
 
 def test_segments_that_somebody_else_made_are_left_alone() -> None:
-    """They are neither the copy's nor the original ones: another client scaled the target."""
+    """The copy does not reshape the target if another client has scaled it."""
     fifths = tuple(KeyRange(low=i / 5, high=(i + 1) / 5) for i in range(5))
     seen = observed(roll=OPENED, states=OPENS, seen=target(fifths))
     assert next_step(PLAN, seen) == ReleaseScaling()

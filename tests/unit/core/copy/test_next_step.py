@@ -139,7 +139,7 @@ def observed(first: SeenStaging, second: SeenStaging = EMPTY, **other: Any) -> O
     ],
 )
 def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
-    """The content of the stores decides the step, for any driver and any history."""
+    """The stores' contents alone decide the step, for any driver and any history."""
     assert next_step(PLAN, seen) == step
 
 
@@ -160,7 +160,7 @@ def test_each_observation_has_its_next_step(seen: Observed, step: Step) -> None:
 def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
     seen: Observed, step: Step
 ) -> None:
-    """While a journal exists, the next driver seals the target, once it is whole."""
+    """The journal is deleted only after the seal, so that another driver can seal the target."""
     assert next_step(PLAN.model_copy(update={"seal": True}), seen) == step
 
 
@@ -237,7 +237,7 @@ def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
     ],
 )
 def test_each_surprise_has_its_error(seen: Observed, reason: str) -> None:
-    """A world that is not the plan's is refused with the error that says how."""
+    """An observation that contradicts the plan raises the error of its cause."""
     with pytest.raises(SluiceError) as caught:
         next_step(PLAN, seen)
     assert caught.value.reason == reason
@@ -249,7 +249,10 @@ def test_each_surprise_has_its_error(seen: Observed, reason: str) -> None:
     ids=["whole", "up to the needed chunk", "into the needed chunk", "beyond"],
 )
 def test_a_truncation_matters_only_if_it_took_needed_bytes(start: int, refused: bool) -> None:  # noqa: FBT001
-    """A source may lose staged and hashed bytes, but not bytes that are still to be read."""
+    """A source may lose bytes that are staged and hashed.
+
+    It may lose no bytes that are still needed.
+    """
     seen = observed(
         segment(CHUNK + 5, 0),
         journal=replace(BOUND, digests=DIGESTS),
@@ -268,13 +271,13 @@ def test_a_truncation_matters_only_if_it_took_needed_bytes(start: int, refused: 
 def test_a_source_that_is_staged_and_hashed_is_not_missed(
     sources: tuple[None, None] | None,
 ) -> None:
-    """Once every byte is staged and every digest known, the source may be gone."""
+    """Once all bytes are staged and all digests known, the copy no longer needs the source."""
     seen = observed(STITCHED, journal=replace(BOUND, digests=DIGESTS), sources=sources)
     assert next_step(PLAN, seen) == Verify((0,))
 
 
 def test_a_source_that_was_made_again_is_refused_once_all_is_staged() -> None:
-    """Its last bytes may have been read from the other stream, after the last look."""
+    """After the last look, the copy may have read the last bytes from the new stream."""
     for step in (STITCHED, segment(2 * CHUNK, CHUNK)):
         seen = observed(
             step,
@@ -286,7 +289,10 @@ def test_a_source_that_was_made_again_is_refused_once_all_is_staged() -> None:
 
 
 def test_an_unknown_digest_needs_the_source() -> None:
-    """A staged chunk without a recorded digest still has to be read from the source."""
+    """A staged chunk without a recorded digest must be read from the source again.
+
+    A copy that does not verify needs no digest.
+    """
     known = {0: ((0, b"0" * 32), (2, b"2" * 32))}
     seen = observed(
         STITCHED,
@@ -300,7 +306,7 @@ def test_an_unknown_digest_needs_the_source() -> None:
 
 
 def test_growth_of_the_source_does_not_matter() -> None:
-    """Events that are written behind the bounds change no step."""
+    """Events that a source gets after the bounds do not change the step."""
     grown = (SeenSource(info(LENGTH * 9), 1_000), SOURCES[1])
     assert next_step(PLAN, observed(segment(0, CHUNK), sources=grown)) == Transfer(((0, FIRST, 0),))
 
@@ -325,5 +331,5 @@ def test_a_stream_without_bytes_is_published_at_once() -> None:
     ids=["nothing", "one part", "two parts", "stitched", "published", "shut"],
 )
 def test_staged_bytes_are_counted_once(state: SeenStaging, expected: int) -> None:
-    """Progress counts a byte in a part, in the stitched segment or in the target, but once."""
+    """Progress counts a byte once: in a part, in the stitched segment or in the target."""
     assert staged(PLAN.segments[0], state) == expected

@@ -46,7 +46,7 @@ def seen(low: float, high: float, number: int = 0, generation: int = 0) -> SeenS
 
 @given(offsets, offsets)
 def test_parts_cover_the_range_exactly(start: int, length: int) -> None:
-    """Whatever the bounds: cuts ascend inside them at chunk boundaries, into at most 64 parts."""
+    """The cuts ascend inside the bounds at chunk boundaries, and make at most 64 parts."""
     end = start + length
     made = cuts(start, end)
     assert list(made) == sorted(set(made))
@@ -83,13 +83,13 @@ def test_parts_cover_the_range_exactly(start: int, length: int) -> None:
 def test_only_ranges_longer_than_a_part_are_divided(
     start: int, end: int, expected: tuple[int, ...]
 ) -> None:
-    """Up to 256 MiB stay whole, more is divided evenly at chunk boundaries."""
+    """A range of up to 256 MiB stays whole. A longer one is divided evenly at chunk boundaries."""
     assert cuts(start, end) == expected
 
 
 @given(offsets, offsets, st.integers(CHUNK, 1 << 30))
 def test_parts_are_about_equally_long(start: int, length: int, part_bytes: int) -> None:
-    """No part is longer than another by more than two chunks, nor much longer than was allowed."""
+    """Parts differ by at most two chunks, and exceed the limit by one chunk unless there are 64."""
     made = cuts(start, start + length, part_bytes)
     edges = [start, *made, start + length]
     sizes = [end - begin for begin, end in pairwise(edges)]
@@ -112,7 +112,7 @@ def test_parts_are_about_equally_long(start: int, length: int, part_bytes: int) 
     ],
 )
 def test_a_segment_is_divided_by_its_size_and_the_tasks(size: int, tasks: int, parts: int) -> None:
-    """The numbers of docs/protocol.md, and those beside them."""
+    """The numbers of parts include those that `docs/protocol.md` names."""
     one = seen(0, 1)._replace(start=0, end=size)
     request = REQUEST.model_copy(update={"tasks": tasks})
     plan = plan_stream(request, config=StreamConfig(), seen=[one])
@@ -120,7 +120,7 @@ def test_a_segment_is_divided_by_its_size_and_the_tasks(size: int, tasks: int, p
 
 
 def test_many_segments_stay_whole() -> None:
-    """Sixteen segments of 100 MiB are work enough for four tasks."""
+    """Sixteen segments of 100 MiB are enough work for four tasks, so none is divided."""
     many = [seen(i / 16, (i + 1) / 16, i)._replace(start=0, end=100 * MIB) for i in range(16)]
     request = REQUEST.model_copy(update={"tasks": 4})
     plan = plan_stream(request, config=StreamConfig(), seen=many)
@@ -129,7 +129,7 @@ def test_many_segments_stay_whole() -> None:
 
 @given(st.integers(0, 1 << 45), st.integers(1, 10_000), st.integers(CHUNK, 1 << 30))
 def test_every_task_has_its_share_of_a_long_segment(total: int, tasks: int, most: int) -> None:
-    """Twice as many parts as tasks, unless these would be too short, or too long, or too many."""
+    """A task gets about two parts, within the bounds of a part's size and of the parts' number."""
     size = part_size(total, tasks, most)
     assert CHUNK <= size <= most
     parts = len(cuts(0, total, size)) + 1
@@ -139,7 +139,10 @@ def test_every_task_has_its_share_of_a_long_segment(total: int, tasks: int, most
 
 
 def test_segments_are_planned_in_the_order_of_their_keys() -> None:
-    """The plan sorts segments by their keys, whatever the catalog's order, and keeps the bounds."""
+    """The plan sorts segments by their keys, whatever the catalog's order.
+
+    It keeps their bounds.
+    """
     plan = plan_stream(
         REQUEST,
         config=StreamConfig(),
@@ -152,14 +155,17 @@ def test_segments_are_planned_in_the_order_of_their_keys() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
 def test_uniform_ranges_are_accepted(count: int) -> None:
-    """The ranges of a new stream are uniform however their bounds were rounded."""
+    """A new stream's uniform ranges are accepted although their bounds are rounded."""
     ranges = [seen(i / count, min(1.0, i / count + 1 / count), i) for i in range(count)]
     plan = plan_stream(REQUEST, config=StreamConfig(), seen=ranges)
     assert len(plan.segments) == count
 
 
 def test_a_scaled_source_is_planned_by_generations() -> None:
-    """What a scale event made follows in the store's order, in the place of what it ended."""
+    """The segments of a scale event keep the store's order.
+
+    They take the keys of those they replace.
+    """
     made = [seen(0, 0.5, 0), seen(0.5, 1, 1)]
     made += [seen(0.3, 0.5, 2, 1), seen(0, 0.3, 3, 1)]  # split
     made += [seen(0, 1, 4, 2)]  # merged
@@ -180,14 +186,14 @@ def test_a_scaled_source_is_planned_by_generations() -> None:
     ids=["half missing", "a gap", "half replaced", "parts replaced"],
 )
 def test_generations_that_do_not_follow_are_refused(segments: list[SeenSegment]) -> None:
-    """No stream can be scaled like that, so nothing is begun."""
+    """Key ranges that no scale events can have made raise SourceUnsupported."""
     with pytest.raises(SourceUnsupported) as caught:
         plan_stream(REQUEST, config=StreamConfig(), seen=segments)
     assert caught.value.field == "spec.source.stream"
 
 
 def test_a_plan_with_uncounted_events_does_not_know_their_number() -> None:
-    """One segment whose events are unknown makes the stream's number unknown."""
+    """If one segment's events are not counted, the plan has no number of events."""
     unknown = seen(0, 0.5)._replace(events=None)
     plan = plan_stream(REQUEST, config=StreamConfig(), seen=[unknown, seen(0.5, 1, 1)])
     assert plan.events is None
@@ -214,7 +220,7 @@ configs = st.builds(
 
 @st.composite
 def stream_plans(draw: st.DrawFn) -> StreamPlan:
-    """Plans of any shape, as the planner makes them."""
+    """Draw a plan as the planner makes it."""
     count = draw(st.integers(1, 5))
     ranges = []
     for number in range(count):
@@ -229,7 +235,7 @@ def stream_plans(draw: st.DrawFn) -> StreamPlan:
 
 @given(stream_plans())
 def test_a_plan_survives_json(plan: StreamPlan) -> None:
-    """A plan read back from its JSON is equal and has the same hash."""
+    """A plan that is read back from its JSON is equal and has the same hash."""
     again = StreamPlan.model_validate_json(plan.model_dump_json())
     assert again == plan
     assert again.hash == plan.hash

@@ -1,4 +1,4 @@
-"""Chain digests: their bytes may come in any pieces, from anywhere on."""
+"""Chain digests: digests of a segment's bytes, which go on from any offset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chained(data: bytes, start: int) -> Link:
-    """Return the link of bytes that begin at an offset, by the definition."""
+    """Return the link of bytes that begin at `start`, calculated by the definition."""
     end, chain, at = start + len(data), b"", start
     while (edge := (at // CHUNK + 1) * CHUNK) <= end:
         whole = hashlib.sha256(data[at - start : edge - start]).digest()
@@ -32,7 +32,7 @@ def chained(data: bytes, start: int) -> Link:
 
 
 def fed(chain: Chain, data: bytes, cuts: list[int]) -> Link:
-    """Return the link after these bytes, fed in pieces."""
+    """Return the link after these bytes, which are fed in pieces."""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for begin, end in pairwise(edges):
         chain.feed(memoryview(data)[begin:end])
@@ -41,13 +41,13 @@ def fed(chain: Chain, data: bytes, cuts: list[int]) -> Link:
 
 @given(st.binary(max_size=80), st.integers(0, 40), st.lists(st.integers(0, 80), max_size=5))
 def test_pieces_make_no_difference(data: bytes, start: int, cuts: list[int]) -> None:
-    """A chain depends on the bytes and their offsets, not on how they come."""
+    """A link depends on the bytes and their offsets, not on the pieces in which they are fed."""
     assert fed(Chain(Link(start)), data, cuts) == chained(data, start)
 
 
 @given(st.binary(max_size=80), st.integers(0, 40), st.integers(0, 80))
 def test_a_chain_goes_on_from_its_link(data: bytes, start: int, at: int) -> None:
-    """With the bytes of the chunk that is not whole, another process comes to the same digest."""
+    """A second chain continues from a link and the bytes of its last, incomplete chunk."""
     first = data[: at % (len(data) + 1)]
     link = fed(Chain(Link(start)), first, [])
     held = memoryview(first)[len(first) - link.held :]
@@ -56,7 +56,7 @@ def test_a_chain_goes_on_from_its_link(data: bytes, start: int, at: int) -> None
 
 @given(st.binary(min_size=1, max_size=80), st.integers(0, 40))
 def test_other_bytes_are_not_those_of_a_link(data: bytes, start: int) -> None:
-    """A chain does not go on behind bytes that have changed."""
+    """A chain raises ValueError if the bytes of the incomplete chunk have changed."""
     link = chained(data, start)
     if link.held:
         with pytest.raises(ValueError, match="not the bytes"):
@@ -65,7 +65,10 @@ def test_other_bytes_are_not_those_of_a_link(data: bytes, start: int) -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 40))
 def test_digests_of_chunks_make_a_link(data: bytes, start: int) -> None:
-    """What a bounded copy has hashed chunk by chunk is the beginning of a chain."""
+    """The chunks' digests that a bounded copy recorded make the same link.
+
+    Without the first of them there is no link.
+    """
     end = start + len(data)
     known = {
         chunk: hashlib.sha256(
@@ -90,7 +93,7 @@ def test_digests_of_chunks_make_a_link(data: bytes, start: int) -> None:
 def test_a_chunk_with_a_gap_is_what_it_has(
     first: bytes, to: int, second: bytes, whole: list[bytes]
 ) -> None:
-    """Lost bytes are left out of their chunk; chunks without any bytes are none."""
+    """A chunk's digest leaves lost bytes out, and a chunk that is lost as a whole adds nothing."""
     chain = Chain(Link(0))
     chain.feed(memoryview(first))
     chain.leap(to)

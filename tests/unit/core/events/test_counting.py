@@ -42,7 +42,7 @@ def count_one(data: bytes, start: int, end: int, first: int | None, block: int) 
 
 
 def count(data: bytes, edges: list[int], block: int) -> tuple[int | None, int]:
-    """Events of a segment counted by stretches, and how many of these had to be read again."""
+    """Return a segment's number of events, counted by stretches, and the number of recounts."""
     stretches = {
         start: CountedStretch(start, end, count_one(data, start, end, None if start else 0, block))
         for start, end in pairwise(edges)
@@ -75,7 +75,7 @@ cuts = st.lists(st.integers(0, 10_000), max_size=8)
 def test_any_stretches_and_blocks_give_the_exact_count(
     content: list[bytes], cuts: list[int], block: int
 ) -> None:
-    """Whatever events hold, wherever a segment is divided and however it is read: all of them."""
+    """The count is exact for any content of events, any stretches and any blocks."""
     data = framed(*content)
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
     assert count(data, edges, block)[0] == naive(data) == len(content)
@@ -85,7 +85,7 @@ def test_any_stretches_and_blocks_give_the_exact_count(
 def test_damage_is_never_taken_for_events(
     content: list[bytes], cuts: list[int], block: int, at: int, other: int
 ) -> None:
-    """With any byte another one, the count is that of a walk from the first byte, or an error."""
+    """With one changed byte, the result is that of a walk from the first byte, or an error."""
     data = bytearray(framed(*content))
     data[at % len(data)] = other
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
@@ -99,7 +99,7 @@ def test_damage_is_never_taken_for_events(
 
 @pytest.mark.parametrize("sizes", [(100, 100), (50, 150), (20, 40), (9000, 20_000)])
 def test_usual_events_are_read_once(sizes: tuple[int, int]) -> None:
-    """Where events have content of any kind but other events, no stretch is read twice."""
+    """No stretch is recounted if events do not contain other events."""
     chance = random.Random(5)  # noqa: S311 - a test's data
     made = [chance.randbytes(chance.randint(*sizes)) for _ in range(200_000 // (sizes[1] + 8))]
     data = framed(*made)
@@ -108,13 +108,13 @@ def test_usual_events_are_read_once(sizes: tuple[int, int]) -> None:
 
 
 def test_events_of_zeros_are_read_once() -> None:
-    """Zeros are no sign of events, though each eight of them could be an empty one."""
+    """Eight zeros could be an empty event's header, but are not taken for the first event."""
     data = framed(*[bytes(100)] * 500)
     assert count(data, [0, 20_000, 40_001, len(data)], 4096) == (500, 0)
 
 
 def test_events_behind_a_long_one_are_found() -> None:
-    """A stretch that begins in an event of some MiB is counted from behind it, without a hint."""
+    """A stretch that begins inside an event of 3 MiB needs no recount: it finds the next event."""
     long = random.Random(5).randbytes(3 << 20)  # noqa: S311 - a test's data
     data = framed(long, b"behind", long, b"last")
     assert count(data, [0, 1 << 20, 4 << 20, len(data)], 1 << 19) == (4, 0)
@@ -122,27 +122,27 @@ def test_events_behind_a_long_one_are_found() -> None:
 
 @pytest.mark.parametrize("lacking", [1, 7, 8, 20])
 def test_an_end_inside_an_event_is_found_by_any_stretch(lacking: int) -> None:
-    """Also where the last stretch was begun at the right place without being told."""
+    """The error names the segment's end, also if the last stretch guessed its first event."""
     data = framed(*[b"twenty bytes of text"] * 30)[:-lacking]
     with pytest.raises(EventsDamaged, match=f"no event ends at offset {len(data)}"):
         count(data, [0, 300, len(data)], 64)
 
 
 def test_what_looks_like_events_is_found_out() -> None:
-    """Events within an event are taken for what they seem, and counted again as what they are."""
+    """Events inside an event are counted at first, and the recount corrects that."""
     inner = framed(*[b"inner"] * 400)
     data = framed(inner, b"outer")
     assert count(data, [0, 2000, len(data)], 512) == (2, 1)
 
 
 def test_an_event_over_several_stretches_is_not_read_there() -> None:
-    """Stretches that lie within one event have none, and need not be read again."""
+    """Stretches inside one event count nothing, and are not recounted."""
     data = framed(b"a", b"z" * 1000, b"b")
     assert count(data, [0, 100, 200, 300, len(data)], 64) == (3, 0)
 
 
 def test_a_segment_of_no_events_has_no_count() -> None:
-    """Where the first stretch tells so, the rest decides nothing."""
+    """If the first stretch has no events, neither does the segment, whatever the others counted."""
     row = [CountedStretch(0, 10, Counted(0, None, 10)), CountedStretch(10, 20, None)]
     assert add_up(row) == Total(None)
 
@@ -150,7 +150,10 @@ def test_a_segment_of_no_events_has_no_count() -> None:
 @pytest.mark.parametrize("runs", [[1], [15], [16], [17, 1, 200], [40_000, 3, 70_000], [3] * 50])
 @pytest.mark.parametrize("size", [0, 1, 37])
 def test_runs_of_equal_events_are_counted(runs: list[int], size: int) -> None:
-    """Equally long events are counted at once, and each is counted; the last one is known."""
+    """The counter compares equally long events at once.
+
+    It still counts each, and finds the last one.
+    """
     data = b"".join(framed(b"v" * size) * run + framed(b"other") for run in runs)
     counter = EventCounter()
     for at in range(0, len(data), 99_991):
@@ -162,7 +165,7 @@ def test_runs_of_equal_events_are_counted(runs: list[int], size: int) -> None:
 @pytest.mark.parametrize("after", [0, 5, 16, 100, 5000])
 @pytest.mark.parametrize("header", [(1, 10), (0, -1), (-1, -1)])
 def test_damage_after_a_run_is_found_where_it_is(after: int, header: tuple[int, int]) -> None:
-    """What is no event ends a run of equal ones, and is named."""
+    """The error names the offset behind the equally long events, where no event begins."""
     data = framed(b"ten bytes.") * after
     counter = EventCounter()
     with pytest.raises(EventsDamaged, match=f"no event begins {len(data)} bytes after"):

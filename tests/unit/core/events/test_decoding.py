@@ -1,4 +1,4 @@
-"""Events in bytes, and bytes of events."""
+"""Events from bytes, and bytes from events."""
 
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ def blocks(data: bytes, cuts: list[int]) -> list[memoryview]:
 
 @given(all_events, all_cuts, st.integers(0, 1 << 40))
 def test_events_come_out_as_they_went_in(events: list[bytes], cuts: list[int], start: int) -> None:
-    """However the bytes are cut into blocks, each event has its bytes and its offset."""
+    """Each event has its bytes and its offset, whatever the blocks."""
     frames = [encoded(event) for event in events]
     found = list(decoded(blocks(b"".join(frames), cuts), start))
     assert [event for _, event in found] == events
@@ -35,7 +35,7 @@ def test_events_come_out_as_they_went_in(events: list[bytes], cuts: list[int], s
 def test_bytes_that_end_within_an_event_are_an_error(
     events: list[bytes], last: bytes, data: st.DataObject
 ) -> None:
-    """The error names where the event begins, after all events before it came."""
+    """All events before the incomplete one are yielded, and the error names its offset."""
     before = b"".join(map(encoded, events))
     rest = encoded(last)[: data.draw(st.integers(1, len(last) + 7))]
     found = decoded([memoryview(before + rest)], 5)
@@ -46,6 +46,6 @@ def test_bytes_that_end_within_an_event_are_an_error(
 
 @pytest.mark.parametrize("length", [-1, MOST_EVENT + 1, 1 << 40, 1 << 62])
 def test_what_is_no_event_is_an_error_at_once(length: int) -> None:
-    """No bytes are collected for an event that nobody can have written."""
+    """A negative or excessive length raises the error before the event's bytes are collected."""
     with pytest.raises(EventsDamaged, match="begins at 7"):
         next(decoded([memoryview(FRAME.pack(length))], 7))

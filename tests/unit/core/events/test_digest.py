@@ -14,14 +14,14 @@ CHUNK = 16
 
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks() -> Iterator[None]:
-    """Chunks of 16 bytes: a small range has many."""
+    """Reduce chunks to 16 bytes, so that a small range has many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digest, "CHUNK", CHUNK)
         yield
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
-    """Return the data, cut anywhere; some pieces may be empty."""
+    """Return the data in pieces, some of which may be empty."""
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     return [data[a:b] for a, b in pairwise(edges)] + [b""]
 
@@ -30,7 +30,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 def test_digests_do_not_depend_on_how_bytes_arrive(
     data: bytes, start: int, cuts: list[int]
 ) -> None:
-    """Fed in any pieces, the digests are those of the chunks at absolute offsets."""
+    """Chunks lie at absolute offsets, whatever the pieces and the range's start."""
     end = start + len(data)
     digester = ChunkDigester(start, end)
     for piece in pieces(data, cuts):
@@ -46,7 +46,7 @@ def test_digests_do_not_depend_on_how_bytes_arrive(
 
 @given(st.integers(0, 40), st.integers(1, 80))
 def test_feeding_says_when_a_chunk_is_whole(start: int, size: int) -> None:
-    """Bytes that end where a chunk or the range does are announced, all others are not."""
+    """`feed` returns True exactly if the bytes end where a chunk or the range ends."""
     end = start + size
     digester = ChunkDigester(start, end)
     said = [digester.feed(memoryview(b"x")) for _ in range(size)]
@@ -54,7 +54,7 @@ def test_feeding_says_when_a_chunk_is_whole(start: int, size: int) -> None:
 
 
 def test_a_chunk_that_is_not_whole_has_no_digest() -> None:
-    """Bytes short of a chunk's end give no digest."""
+    """Bytes after the last chunk's end add no digest yet."""
     digester = ChunkDigester(0, 100)
     assert digester.feed(memoryview(b"x" * 20)) is False
     assert list(digester.done) == [0]
@@ -62,7 +62,7 @@ def test_a_chunk_that_is_not_whole_has_no_digest() -> None:
 
 @given(st.integers(0, 200), st.integers(0, 200))
 def test_chunks_cover_the_range_exactly(start: int, size: int) -> None:
-    """The chunks of a range, cut by it, are the range: without a gap, overlap or empty chunk."""
+    """The chunks of a range, cut at its bounds, have no gap, overlap or empty chunk."""
     end = start + size
     bounds = [(chunk_start(c, start), chunk_end(c, end)) for c in chunks(start, end)]
     assert all(a < b for a, b in bounds)
@@ -71,7 +71,7 @@ def test_chunks_cover_the_range_exactly(start: int, size: int) -> None:
 
 
 def test_digests_made_apart_combine_to_that_of_the_whole() -> None:
-    """Two tasks that divide a range at a chunk's boundary come to the digest of one task."""
+    """Two tasks that divide a range at a chunk's boundary get the digests of a single task."""
     data = bytes(range(50))
     whole = ChunkDigester(5, 55)
     whole.feed(memoryview(data))
@@ -82,7 +82,7 @@ def test_digests_made_apart_combine_to_that_of_the_whole() -> None:
 
 
 def test_the_digest_of_a_list_is_over_its_digests_in_order() -> None:
-    """Combining hashes the digests one behind the other; none at all gives SHA-256 of nothing."""
+    """The digest is over the concatenated digests. For no digests it is SHA-256 of no bytes."""
     one, two = hashlib.sha256(b"1").digest(), hashlib.sha256(b"2").digest()
     assert combine([one, two]) == hashlib.sha256(one + two).digest()
     assert combine([two, one]) != combine([one, two])
@@ -91,7 +91,7 @@ def test_the_digest_of_a_list_is_over_its_digests_in_order() -> None:
 
 @given(st.binary(max_size=60), st.binary(max_size=60), st.binary(max_size=60), st.integers(0, 40))
 def test_a_fork_goes_on_by_itself(data: bytes, one: bytes, other: bytes, start: int) -> None:
-    """Two that were fed the same bytes, and then each its own, are as if each was fed alone."""
+    """After the fork, each digester has the digests of its own bytes only."""
     size = min(len(one), len(other))
     end = start + len(data) + size
     first = ChunkDigester(start, end)

@@ -10,7 +10,7 @@ from sluice.errors import EventsDamaged
 
 
 def events_of(sizes: list[int]) -> bytes:
-    """Return a segment with events of these sizes, full of bytes that look like headers."""
+    """Return events of these sizes, full of bytes that look like headers."""
     return b"".join(struct.pack(">ii", 0, size) + (b"\0\0\0\2\xff" * size)[:size] for size in sizes)
 
 
@@ -29,7 +29,7 @@ all_cuts = st.lists(st.integers(0, 10_000), max_size=30)
 
 @given(all_sizes, all_cuts)
 def test_any_blocks_give_the_same_count(sizes: list[int], cuts: list[int]) -> None:
-    """However a segment is cut into blocks, all its events are counted and it ends between two."""
+    """All events are counted, and the counter stands between two, whatever the blocks."""
     counter = count(events_of(sizes), cuts)
     assert counter.events == len(sizes)
     assert counter.between_events
@@ -37,7 +37,7 @@ def test_any_blocks_give_the_same_count(sizes: list[int], cuts: list[int]) -> No
 
 @given(all_sizes.filter(len))
 def test_byte_by_byte_gives_the_same_count(sizes: list[int]) -> None:
-    """Blocks of one byte each, which cut every header, change nothing."""
+    """Blocks of one byte cut each header, and all events are still counted."""
     data = events_of(sizes)
     assert count(data, list(range(len(data)))).events == len(sizes)
 
@@ -46,7 +46,7 @@ def test_byte_by_byte_gives_the_same_count(sizes: list[int]) -> None:
 def test_it_tells_when_bytes_end_inside_an_event(
     sizes: list[int], cuts: list[int], data: st.DataObject
 ) -> None:
-    """After a prefix it stands between events exactly if the prefix ends where an event does."""
+    """The counter tells whether a prefix ends with an event, and where an unfinished one begins."""
     whole = events_of(sizes)
     length = data.draw(st.integers(0, len(whole)))
     ends = [len(events_of(sizes[:n])) for n in range(len(sizes) + 1)]
@@ -57,14 +57,14 @@ def test_it_tells_when_bytes_end_inside_an_event(
 
 
 def test_empty_events_are_events() -> None:
-    """Events without content count."""
+    """An event without content counts as any other."""
     assert count(events_of([0, 0, 0]), []).events == 3
 
 
 @pytest.mark.parametrize("cut", range(17))
 @pytest.mark.parametrize("header", [(0, -1), (1, 4), (-1, 4)])
 def test_what_is_no_header_is_damage(cut: int, header: tuple[int, int]) -> None:
-    """A length below zero or another type is found, also where the header is cut in two."""
+    """A negative length or a wrong type raises EventsDamaged, also if blocks divide the header."""
     data = memoryview(events_of([1]) + struct.pack(">ii", *header))
     counter = EventCounter()
     counter.feed(data[:cut])

@@ -1,4 +1,4 @@
-"""The walk in C is held equal to the walk in Python, and that to a walk that is easy to read."""
+"""The walk in C equals the walk in Python, and both equal a walk that is easy to read."""
 
 import struct
 import sys
@@ -20,12 +20,12 @@ LARGE = 1 << 17  # the bytes from which on the walk in C releases the GIL
 
 @pytest.fixture(scope="session")
 def in_c(tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    """Return the walk in C, of the present source."""
+    """Return the walk in C, compiled from the present source."""
     return walk_in_c(tmp_path_factory.mktemp("extension"))
 
 
 def naive(block: bytes, at: int) -> tuple[int, int, int]:
-    """Walk header by header."""
+    """Walk from header to header, and return what `walk_in_python` returns."""
     events, begun = 0, -1
     while at + 8 <= len(block):
         kind, length = struct.unpack_from(">ii", block, at)
@@ -36,7 +36,7 @@ def naive(block: bytes, at: int) -> tuple[int, int, int]:
 
 
 def framed(body: bytes) -> bytes:
-    """Return an event."""
+    """Return an event with its header."""
     return struct.pack(">ii", 0, len(body)) + body
 
 
@@ -59,7 +59,7 @@ places = st.just(0) | st.integers(0, 20_000)
 @example(framed(b"v") + struct.pack(">ii", 1 << 24, 0), 0, 0)
 @example(framed(b"v") * 20_000, 0, 0)
 def test_walks_agree_on_any_bytes(in_c: Walk, data: bytes, at: int, behind: int) -> None:
-    """Whatever the bytes are, and wherever the walk begins in them or behind them."""
+    """The walks have the same result for any bytes and any index, in the block or behind it."""
     at %= len(data) + behind + 1
     assert in_c(memoryview(data), at) == walk_in_python(memoryview(data), at) == naive(data, at)
 
@@ -68,13 +68,13 @@ def test_walks_agree_on_any_bytes(in_c: Walk, data: bytes, at: int, behind: int)
 def test_walks_agree_on_blocks_large_enough_to_release_the_gil(
     in_c: Walk, tail: bytes, length: int, more: int
 ) -> None:
-    """A large block has no other result than a small one, at whatever size the GIL is released."""
+    """The result does not depend on whether the walk releases the GIL."""
     data = (framed(bytes(length)) * (LARGE // 8))[: LARGE + more] + tail
     assert in_c(memoryview(data), 0) == naive(data, 0)
 
 
 def test_walks_begin_far_behind_the_block_or_not_before_it(in_c: Walk) -> None:
-    """An event may end as far behind as numbers go; a negative index reads no memory."""
+    """An index far behind the block has no events. A negative one raises ValueError."""
     block = memoryview(framed(b"event"))
     for walk in (in_c, walk_in_python):
         assert walk(block, 2**63 - 1) == (0, -1, 2**63 - 1)
@@ -83,7 +83,7 @@ def test_walks_begin_far_behind_the_block_or_not_before_it(in_c: Walk) -> None:
 
 
 def counts(walk: Walk, data: bytes, edges: list[int]) -> Iterator[object]:
-    """All that a counter tells after each block, up to an error."""
+    """Yield the counter's values after each block, and at last the error if there is one."""
     counter = EventCounter(walk)
     for start, end in pairwise(edges):
         try:
@@ -96,7 +96,7 @@ def counts(walk: Walk, data: bytes, edges: list[int]) -> Iterator[object]:
 
 @given(segments, st.none() | cuts)
 def test_counters_agree_block_by_block(in_c: Walk, data: bytes, cuts: list[int] | None) -> None:
-    """Counts, positions and errors, however blocks cut headers, also into blocks of one byte."""
+    """Counts, positions and errors are the same for any blocks, also for blocks of one byte."""
     inner = range(len(data)) if cuts is None else (cut % (len(data) + 1) for cut in cuts)
     edges = sorted([0, *inner, len(data)])
     assert list(counts(in_c, data, edges)) == list(counts(walk_in_python, data, edges))
@@ -105,7 +105,7 @@ def test_counters_agree_block_by_block(in_c: Walk, data: bytes, cuts: list[int] 
 def stretch(
     walk: Walk, data: bytes, bounds: tuple[int, int], first: int | None, block: int
 ) -> tuple[Counted | None, str | None]:
-    """What is counted of a stretch, and the error."""
+    """Return the count of a stretch without an error, or no count and the error's text."""
     counter = StretchCounter(*bounds, len(data), first)
     counter._counter = EventCounter(walk)
     try:
@@ -120,7 +120,7 @@ def stretch(
 def test_stretches_agree(
     in_c: Walk, data: bytes, one: int, other: int, first: int | None, block: int
 ) -> None:
-    """Counts and errors of any stretch, whether its first event is known, wrong or a guess."""
+    """Counts and errors are the same whether the first event is known, wrong or guessed."""
     start, end = sorted((one % (len(data) + 1), other % (len(data) + 1)))
     known = None if first is None else start + first % (end - start + 10)
     of_c, of_python = (
@@ -130,7 +130,7 @@ def test_stretches_agree(
 
 
 def test_the_walk_in_c_lets_other_threads_run(in_c: Walk) -> None:
-    """While it walks through a large block, another thread gets the GIL, which nobody takes."""
+    """During the walk through a large block, another thread gets the GIL."""
     if in_c is walk_in_python:
         return
     woken, ran = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""When bytes are staged from far behind, and what counts of it, observation by observation."""
+"""Catch-ups: when a copy begins one, its steps, and its records."""
 
 from __future__ import annotations
 
@@ -54,19 +54,22 @@ COMPARED = tuple(follow_progress.proved_record(index, Link(start)) for index, st
 
 
 def begun(*records: dict[str, object], plan: object = PLAN) -> Journal:
-    """The journal of a copy that catches up."""
+    """Return the journal of a copy that catches up."""
     one = planned(journal(plan=plan), RANGES, Staging())
     return journal(follow_progress.catch_up_record(one), *records, plan=plan)
 
 
 def behind(known: Journal, **seen: object) -> Step:
-    """The step for a source that has 1,910 bytes more than the target."""
+    """Return the step for a source that has 1,910 bytes more than the target."""
     rows = (row(known, 0, at=100, length=2000), row(known, 1, at=50, length=60))
     return decide(known, *rows, **{"far": FAR, **seen})
 
 
 def test_what_is_missing_is_staged_from_a_distance_on() -> None:
-    """All of it, of each segment from its position. A driver that does not stage appends it."""
+    """If the lag is large, each segment's missing bytes are staged from its position on.
+
+    They are appended if the lag is small or exceeds the limit, or if the driver does not stage.
+    """
     known = journal(*COMPARED)
     assert behind(known) == BeginCatchUp(RANGES)
     near = (row(known, 0, at=1010, length=2000), row(known, 1, at=50, length=60))
@@ -77,7 +80,7 @@ def test_what_is_missing_is_staged_from_a_distance_on() -> None:
 
 
 def test_what_was_appended_is_compared_before() -> None:
-    """Later the source may have lost it."""
+    """Bytes that were appended are compared first, since the source may lose them later."""
     known = journal(*COMPARED)
     rows = (row(known, 0, at=130, length=2000), row(known, 1, at=50))
     assert decide(known, *rows, far=FAR) == Prove(((0, 130),))
@@ -86,7 +89,7 @@ def test_what_was_appended_is_compared_before() -> None:
 
 
 def test_a_catch_up_that_is_begun_goes_on_before_losses_are_left_out() -> None:
-    """What is staged of lost bytes is not lost. Without it, the same look tells the loss."""
+    """Staged bytes that the source lost are still copied. Without the catch-up they are skipped."""
     known = begun(plan=RECORD)
     lost = (row(known, 0, at=100, start=150, length=2000), row(known, 1, at=50, length=60))
     assert decide(known, *lost) == CatchUpStep()
@@ -94,7 +97,10 @@ def test_a_catch_up_that_is_begun_goes_on_before_losses_are_left_out() -> None:
 
 
 def test_an_end_comes_first() -> None:
-    """One by time or by bytes; and a source that is sealed for a cutover is followed at once."""
+    """An end by bytes comes before a catch-up, and so does a seal that is decided.
+
+    Once the source is sealed, its last bytes are appended, not staged.
+    """
     key = "key"
     ended = begun(follow_progress.wish_record(0, Wish(bytes=1)))
     assert behind(ended) == Stop("Bytes")
@@ -108,20 +114,23 @@ def test_an_end_comes_first() -> None:
 
 
 def test_nothing_is_staged_behind_the_end_in_bytes() -> None:
-    """The end is met exactly by appending."""
+    """If the copy ends within the lag, the bytes are appended, so that the end is exact."""
     known = journal(follow_progress.wish_record(0, Wish(bytes=1000)))
     assert behind(known) == Follow(((0, 100), (1, 50)))
 
 
 def staging(length: int, size: int, **changes: Any) -> SeenStaging:
-    """What is seen of the staging of a segment in one part."""
+    """Return the staging of a segment with one part, or with no part if it has no bytes."""
     info = SegmentInfo(start=0, length=length, sealed=False)
     seen = {"stitched": None, "verified": None, "published": None, "target": info}
     return SeenStaging(parts=(info if size else None,), **(seen | changes))
 
 
 def test_a_segment_is_merged_once_it_is_verified_and_has_not_moved() -> None:
-    """Others go on meanwhile. When none is left, all is recorded and deleted."""
+    """Segments that have moved are not merged, and the others go on.
+
+    When none is left, the catch-up ends.
+    """
     plan = plan_of(PLAN, planned(journal(), RANGES, Staging()))
     infos = [SegmentInfo(start=0, length=one.end, sealed=False) for one in plan.segments]
     sources = tuple(
@@ -154,7 +163,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_chunks")
 @given(size=st.integers(1, 100), start=st.integers(0, 99), first=st.integers(0, 40))
 def test_the_digest_goes_on_over_chunks_that_were_staged(size: int, start: int, first: int) -> None:
-    """It is that of all bytes, wherever the segment begins, and the staged bytes begin and end."""
+    """The link is that of all bytes, wherever the segment and its staged bytes begin and end."""
     data = hashlib.sha512(b"x").digest() * 3
     start = first + start % size
     end = first + size
@@ -172,7 +181,7 @@ def test_the_digest_goes_on_over_chunks_that_were_staged(size: int, start: int, 
 
 
 def test_a_digest_does_not_go_on_without_a_chunk_or_within_one() -> None:
-    """Then the bytes are read back."""
+    """`extended` returns None, so that the bytes are read back."""
     assert extended(Link(0), digest.CHUNK, {}) is None
     assert extended(Link(5, b"", b"r", 5), 20, {0: b"d"}) is None
     assert extended(Link(30), 20, {0: b"d"}) is None
@@ -182,7 +191,10 @@ def test_a_digest_does_not_go_on_without_a_chunk_or_within_one() -> None:
 
 
 def test_the_first_record_of_a_number_holds_and_the_next_waits_for_the_end() -> None:
-    """Drivers agree on one catch-up, and on its end."""
+    """Of two drivers' records of a catch-up the first counts.
+
+    The record of a second catch-up counts only after the end of the first.
+    """
     one = planned(journal(), RANGES, Staging())
     other = one._replace(rows=(1,), segments=one.segments[1:])
     known = journal(*map(follow_progress.catch_up_record, (one, other)))
@@ -200,7 +212,7 @@ def test_the_first_record_of_a_number_holds_and_the_next_waits_for_the_end() -> 
 
 
 def test_no_catch_up_begins_after_the_end() -> None:
-    """A driver that has not seen the end changes nothing."""
+    """The record of a driver that has not seen the end is ignored."""
     one = planned(journal(), RANGES, Staging())
     ended = journal(follow_progress.stop_record("Asked"), follow_progress.catch_up_record(one))
     assert ended.trail.catch_up is None
@@ -208,7 +220,7 @@ def test_no_catch_up_begins_after_the_end() -> None:
 
 @pytest.mark.parametrize("over", [False, True])
 def test_a_checkpoint_has_the_catch_up(over: object) -> None:
-    """One that goes on, and the number of the next one."""
+    """A checkpoint keeps the catch-up and whether it is over."""
     known = begun(*[follow_progress.caught_up_record(0)] * bool(over))
     again = fold([checkpoint_record(known, known.trail.proved)])
     assert again is not None
@@ -226,7 +238,7 @@ def test_a_checkpoint_has_the_catch_up(over: object) -> None:
     ],
 )
 def test_a_damaged_checkpoint_is_named(trail: dict[str, Any]) -> None:
-    """Deleting the copy must not stumble over it."""
+    """A catch-up with wrong values raises JournalDamaged, so that the copy can still be deleted."""
     known = begun()
     record = checkpoint_record(known, known.trail.proved)
     own = record["trail"]["catch-up"]
@@ -255,7 +267,7 @@ def test_a_damaged_checkpoint_is_named(trail: dict[str, Any]) -> None:
     ],
 )
 def test_a_damaged_record_is_named(change: dict[str, Any]) -> None:
-    """It is read as if anybody had written it."""
+    """A record with wrong values raises JournalDamaged: any client may have written it."""
     record = follow_progress.catch_up_record(planned(journal(), RANGES, Staging()))
     parts = change.get("segments")
     if isinstance(parts, list):
@@ -266,6 +278,6 @@ def test_a_damaged_record_is_named(change: dict[str, Any]) -> None:
 
 
 def test_long_ranges_are_divided_for_tasks() -> None:
-    """As those of any copy."""
+    """A long range gets two parts for each task, as in any copy."""
     one: CatchUp = planned(journal(), ((0, 100, 1 << 30),), Staging(tasks=2))
     assert len(one.segments[0].parts) == 4

@@ -1,4 +1,4 @@
-"""Blocks of whole events, out of bytes that end anywhere."""
+"""Blocks of whole events, cut from bytes that end anywhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.engine.sources import events_of
     st.integers(0, 50),
 )
 def test_blocks_are_whole_events_in_order(sizes: list[int], cuts: list[int], start: int) -> None:
-    """Every byte comes once, and every block ends where an event does and tells its events."""
+    """Each byte comes once, and each block ends with an event and tells its number of events."""
     data = events_of(sizes)
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     cutter, out, events = Cutter("s/0", start), b"", 0
@@ -40,7 +40,7 @@ def test_blocks_are_whole_events_in_order(sizes: list[int], cuts: list[int], sta
 
 
 def test_the_beginning_of_an_event_waits_for_its_end() -> None:
-    """A reader would wait for the rest of an event that it sees a part of."""
+    """Readers never see a part of an event, for whose rest they would wait."""
     data = events_of([20, 30])
     cutter = Cutter("s/0", 0)
     (first,) = cutter.feed(data[:33])
@@ -59,7 +59,7 @@ def test_the_beginning_of_an_event_waits_for_its_end() -> None:
 def test_an_event_that_was_let_go_is_told_by_its_place(
     sizes: list[int], cuts: list[tuple[int, bool]]
 ) -> None:
-    """The driver reads its bytes again; all other bytes come as ever."""
+    """Such an event's block has bounds and no bytes, so that the driver reads them again."""
     data = events_of(sizes)
     places = {cut % (len(data) + 1): drops for cut, drops in cuts} | {len(data): False}
     cutter, out, at = Cutter("s/0", 0), b"", 0
@@ -76,7 +76,7 @@ def test_an_event_that_was_let_go_is_told_by_its_place(
 
 
 def test_blocks_stay_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that has begun is ended by itself, so a block has at most one long event."""
+    """A long event ends its block, so a block has at most one of them."""
     monkeypatch.setattr(cutting, "BLOCK", 64)
     data = events_of([300, *[10] * 40])
     cutter = Cutter("s/0", 0)
@@ -88,7 +88,7 @@ def test_blocks_stay_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bytes_that_are_no_events_are_refused_by_their_offset() -> None:
-    """The segment and the offset are named, and the events before are handed out."""
+    """All events before them are yielded, and the error names segment and offset."""
     cutter = Cutter("s/0", 100)
     feeding = cutter.feed(events_of([20, 5]) + b"no event, but text")
     assert next(feeding) == Cut(events_of([20, 5]), 141, 2, 100)
@@ -104,7 +104,7 @@ def test_bytes_that_are_no_events_are_refused_by_their_offset() -> None:
 def test_long_events_come_in_pieces_and_are_not_kept(
     sizes: list[int], cuts: list[int], longest: int
 ) -> None:
-    """Which events come in pieces depends on their lengths alone, not on how their bytes come."""
+    """Exactly the events that are longer than the limit come in pieces, however bytes are fed."""
     data = events_of(sizes)
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     cutter, out = Cutter("s/0", 7, longest=longest), b""
@@ -129,7 +129,7 @@ def test_long_events_come_in_pieces_and_are_not_kept(
 
 
 def test_an_event_that_one_append_takes_is_not_cut() -> None:
-    """The longest one has 8 MiB with its header; a longer one comes in pieces at once."""
+    """An event of 8 MiB with its header is kept whole. A longer one comes in pieces at once."""
     longest = Cutter("s/0", 0)
     assert list(longest.feed(struct.pack(">ii", 0, (8 << 20) - 8))) == []
     assert longest.rest == 8
@@ -140,7 +140,7 @@ def test_an_event_that_one_append_takes_is_not_cut() -> None:
 
 
 def test_plain_bytes_are_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each block goes on where the one before ended; nothing waits."""
+    """Each block begins where the last one ended, and no byte is held back."""
     monkeypatch.setattr(cutting, "BLOCK", 5)
     cutter = Cutter("s/0", 3, plain=True)
     assert list(cutter.feed(b"text")) == [Cut(b"text", 7, 1, 3)]

@@ -1,4 +1,4 @@
-"""When a copy that follows its source ends, by its wish and what is seen."""
+"""The end of a copy that follows its source, by its wish and by observation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ON = Follow(((0, 100), (1, 50)))
 
 
 def end(wish: Wish, *, behind: int = 0, sealed: bool = False, **seen: object) -> Step:
-    """The step for a source of two segments, of which the second is followed up to some bytes."""
+    """Return the step for a source of two segments, of which the second lacks `behind` bytes."""
     known = journal(wish_record(0, wish, consent(KEY, COPY, 0)))
     rows = (
         row(known, 0, at=100, sealed=sealed),
@@ -34,7 +34,7 @@ def end(wish: Wish, *, behind: int = 0, sealed: bool = False, **seen: object) ->
     [(Wish(cutover="Drain"), 5, "Drained"), (Wish(idle_seconds=60), 60, "Idle")],
 )
 def test_a_quiet_source_ends_it(wish: Wish, seconds: int, why: str) -> None:
-    """Nothing came for long enough, all is followed, and no scale event is to be followed."""
+    """The copy ends after enough quiet seconds, once no bytes and no scale event are left."""
     assert end(wish, quiet=seconds - 0.1) == ON
     assert end(wish, quiet=seconds) == Stop(why)
     assert end(wish, quiet=seconds, behind=1) == ON
@@ -43,20 +43,20 @@ def test_a_quiet_source_ends_it(wish: Wish, seconds: int, why: str) -> None:
 
 
 def test_the_time_ends_it_wherever_it_is() -> None:
-    """Not earlier: also if a clock was set back."""
+    """The copy ends at the wished moment, even if it is behind its source, and not earlier."""
     assert NOON.time is not None
     assert end(NOON, now=NOON.time - timedelta(seconds=1)) == ON
     assert end(NOON, now=NOON.time, behind=7) == Stop("Time")
 
 
 def test_so_many_bytes_end_it() -> None:
-    """Those of the plan count, and those that were lost do not."""
+    """The planned bytes count for the wished number too."""
     assert end(Wish(bytes=151)) == ON
     assert end(Wish(bytes=150), behind=7) == Stop("Bytes")
 
 
 def test_a_source_is_sealed_once_the_copy_is_near_its_end() -> None:
-    """Not before, and not while a scale event hides how much there is."""
+    """The seal needs the owner's consent, and waits until scale events are followed."""
     seal = Wish(cutover="SealAndDrain")
     assert end(seal, behind=NEAR + 1) == ON
     assert end(seal, behind=NEAR) == SealSource()
@@ -67,7 +67,7 @@ def test_a_source_is_sealed_once_the_copy_is_near_its_end() -> None:
 
 
 def test_nothing_else_ends_a_copy_whose_source_is_to_be_sealed() -> None:
-    """Else the target would lack the last bytes of a source that takes no more."""
+    """Another end would leave the target without the last bytes of a sealed source."""
     both = Wish(cutover="SealAndDrain", idle_seconds=1, bytes=1, time=NOON.time)
     late = {"quiet": 1e9, "now": NOON.time}
     assert end(both, behind=NEAR + 1, **late) == ON
@@ -83,7 +83,7 @@ def test_nothing_else_ends_a_copy_whose_source_is_to_be_sealed() -> None:
 
 
 def test_a_scale_event_before_the_seal_is_followed_first() -> None:
-    """The target gets the segments that the sealed source has."""
+    """The target gets the segments that the sealed source has, before the copy ends."""
     proof = consent(KEY, COPY, 0)
     known = journal(
         wish_record(0, Wish(cutover="SealAndDrain"), proof),

@@ -1,4 +1,4 @@
-"""The steps of a copy that follows its source, observation by observation."""
+"""The steps of a copy that follows its source, for each observation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ GROWN = [
 
 
 def journal(*records: dict[str, object], plan: object = PLAN) -> Journal:
-    """The journal with these records behind plan and target."""
+    """Return the journal with these records behind plan and target."""
     made = fold([plan_record(plan), target_record((10, 11)), *records])  # type: ignore[arg-type]
     assert made is not None
     return made
@@ -70,7 +70,7 @@ def row(
     sealed: bool = False,
     foreign: int | None = 0,
 ) -> SeenRow:
-    """A segment at a position, whose source has bytes [start, length)."""
+    """Return a segment at a position, whose source has the bytes [start, length)."""
     position = None if at is None else Position(at, halted=halted)
     end = length if length is not None else at or 0
     info = SegmentInfo(start=start, length=end, sealed=sealed)
@@ -79,19 +79,19 @@ def row(
 
 
 def decide(known: Journal, *rows: SeenRow, **seen: object) -> Step:
-    """The step for these segments of a source that exists."""
+    """Return the step for these segments of a source that exists."""
     return next_step(known, SeenStream(rows, there=True, **seen))  # type: ignore[arg-type]
 
 
 def test_a_source_that_goes_on_is_followed_from_its_positions() -> None:
-    """Each segment from where the target's attribute says."""
+    """Each segment is followed from the offset in the target's attribute."""
     known = journal()
     step = decide(known, row(known, 0, at=100), row(known, 1, at=70, length=90))
     assert step == Follow(((0, 100), (1, 70)))
 
 
 def test_a_scale_event_waits_until_its_segments_are_followed_and_compared() -> None:
-    """First all that ended is followed to its end, then it is compared, then the target grows."""
+    """The ended segments are followed to their ends and compared before the target is scaled."""
     known = journal()
     made = {"made": HALVES}
     behind = row(known, 0, at=90, length=100, sealed=True)
@@ -105,7 +105,7 @@ def test_a_scale_event_waits_until_its_segments_are_followed_and_compared() -> N
 
 
 def test_a_merge_waits_for_both_of_its_segments() -> None:
-    """Events of a key must not come before those of the segment that had it."""
+    """The order of a key's events would be lost if one segment were still behind."""
     known = journal(
         follow_progress.proved_record(0, Link(100)), follow_progress.proved_record(1, Link(50))
     )
@@ -118,7 +118,7 @@ def test_a_merge_waits_for_both_of_its_segments() -> None:
 
 
 def test_a_sealed_source_ends_it() -> None:
-    """Once all is followed: stop, shut the target to late followers, compare, mark."""
+    """Once all bytes are followed, the copy stops, halts, compares and marks the target."""
     known = journal()
     rows = (row(known, 0, at=100, sealed=True), row(known, 1, at=60, sealed=True))
     assert decide(known, *rows) == Follow((), waits=True)
@@ -136,7 +136,7 @@ def test_a_sealed_source_ends_it() -> None:
 
 
 def test_a_wish_ends_it_where_it_is() -> None:
-    """The positions at which the segments are halted are the cut."""
+    """The offsets at which the segments are halted are the end, and the first reason holds."""
     known = journal()
     rows = (row(known, 0, at=100, length=500), row(known, 1, at=60))
     asked = journal(follow_progress.wish_record(0, Wish(bytes=160)))
@@ -147,7 +147,7 @@ def test_a_wish_ends_it_where_it_is() -> None:
 
 
 def test_lost_bytes_end_the_copy_or_are_left_out() -> None:
-    """With Fail the copy ends by segment and offsets; with Record it goes on behind them."""
+    """With `Fail` the error names segment and offsets. With `Record` the copy skips the bytes."""
     known = journal()
     lost = (row(known, 0, at=100, start=120, length=150), row(known, 1, at=50))
     with pytest.raises(SourceTruncated, match="offsets 100 to 120 of segment 0 are gone, 20 bytes"):
@@ -188,7 +188,7 @@ def test_lost_bytes_end_the_copy_or_are_left_out() -> None:
 def test_a_change_under_the_copy_is_named(
     change: dict[str, object], seen: dict[str, object], error: type[SluiceError]
 ) -> None:
-    """Nothing is appended to a target, or read from a source, that is not the one it was."""
+    """The copy neither reads another source nor appends to a changed target."""
     known = journal()
     rows = (replace(row(known, 0, at=100), **change), row(known, 1, at=50))  # type: ignore[arg-type]
     with pytest.raises(error):
@@ -196,7 +196,7 @@ def test_a_change_under_the_copy_is_named(
 
 
 def test_foreign_bytes_are_named_by_segment_and_offsets() -> None:
-    """The target's segment, and where in it they lie."""
+    """The error names the target's segment, and the offsets of the foreign bytes in it."""
     known = journal()
     with pytest.raises(
         TargetReplaced, match=r"wrote 7 bytes into segment 10 of .* between offsets 100 and 107"
@@ -205,7 +205,7 @@ def test_foreign_bytes_are_named_by_segment_and_offsets() -> None:
 
 
 def test_the_first_record_of_a_scale_event_and_of_a_loss_holds() -> None:
-    """Of two drivers that record the same, one is ignored; after the end both are."""
+    """Of two drivers' records of the same event, the second is ignored. After the end both are."""
     grow = follow_progress.grow_record(GROWN, [12, 13])
     skip = follow_progress.skip_record(0, 0, Loss(100, 120))
     known = journal(grow, grow, skip, follow_progress.skip_record(0, 0, Loss(100, 150)))
@@ -222,7 +222,7 @@ def test_the_first_record_of_a_scale_event_and_of_a_loss_holds() -> None:
 
 
 def test_comparisons_only_go_forward() -> None:
-    """The record of a slower driver does not take back what is compared."""
+    """The record of a slower driver does not reduce the compared bytes."""
     near, far = Link(110, b"n"), Link(160, b"f")
     known = journal(
         follow_progress.proved_record(0, far, 4), follow_progress.proved_record(0, near, 4)
@@ -231,7 +231,7 @@ def test_comparisons_only_go_forward() -> None:
 
 
 def test_lost_bytes_shift_what_comes_behind_them() -> None:
-    """A target has no gap, so the offsets behind a loss differ by what is left out."""
+    """The target has no gaps, so offsets behind a loss are smaller by its length."""
     known = journal(
         follow_progress.skip_record(0, 0, Loss(100, 120)),
         follow_progress.skip_record(0, 1, Loss(150, 180)),
@@ -253,14 +253,14 @@ def test_lost_bytes_shift_what_comes_behind_them() -> None:
     [Position(0), Position(7), Position(0, halted=True), Position(9, halted=True)],
 )
 def test_a_position_is_one_number(position: Position) -> None:
-    """A halted position is none at which an appender may be, and none that a copy gives up with."""
+    """A halted position is below -1: no running appender has it, and no copy that was ended."""
     assert position_of(position.value) == position
     assert (position.value < -1) == position.halted
     assert position_of(None) is None
 
 
 def test_a_checkpoint_says_all_that_the_records_said() -> None:
-    """Bounds that lost bytes have changed, scale events, losses, comparisons, the end."""
+    """A checkpoint keeps changed bounds, scale events, losses, comparisons, counts and the end."""
     known = journal(
         amend_record(1, 0, 20),
         follow_progress.grow_record(GROWN, [12, 13]),
@@ -283,7 +283,7 @@ def test_a_checkpoint_says_all_that_the_records_said() -> None:
 
 
 def test_a_checkpoint_behind_its_records_changes_nothing() -> None:
-    """A driver that has read them knows what it says."""
+    """A checkpoint is ignored if the journal still has the records that it stands for."""
     records = [plan_record(PLAN), target_record((10, 11)), follow_progress.stop_record("Asked")]
     known = fold(records)
     assert known is not None
@@ -291,7 +291,7 @@ def test_a_checkpoint_behind_its_records_changes_nothing() -> None:
 
 
 def test_a_plan_that_does_not_follow_keeps_its_text() -> None:
-    """Plans of earlier versions keep their hashes."""
+    """The JSON has the field `follow` only if it is set, so older plans keep their hashes."""
     plan = stream_plan(segment_plan(100))
     assert "follow" not in plan.model_dump_json()
     assert "follow" in PLAN.model_dump_json()
@@ -312,13 +312,13 @@ def test_a_plan_that_does_not_follow_keeps_its_text() -> None:
     ],
 )
 def test_a_damaged_record_is_named(record: dict[str, object]) -> None:
-    """A journal is read as if anybody had written it."""
+    """A record with wrong values raises JournalDamaged: any client may have written it."""
     with pytest.raises(JournalDamaged):
         journal(record)
 
 
 def test_a_copy_that_does_not_follow_knows_no_such_records() -> None:
-    """They are as unknown as those of a later version."""
+    """The records are refused like those of a later version."""
     plan = PLAN.model_copy(update={"follow": False})
     with pytest.raises(JournalDamaged, match="does not know"):
         journal(follow_progress.stop_record("x"), plan=plan)
@@ -340,7 +340,7 @@ def test_a_copy_that_does_not_follow_knows_no_such_records() -> None:
 def test_a_damaged_checkpoint_is_named(
     changes: dict[str, object], trail: dict[str, object]
 ) -> None:
-    """Also if it is the first record, so that nothing else says what the copy has done."""
+    """A wrong value in a checkpoint that begins the journal raises JournalDamaged."""
     record = checkpoint_record(journal(), {})
     record |= changes
     record["trail"] |= trail
@@ -349,7 +349,7 @@ def test_a_damaged_checkpoint_is_named(
 
 
 def test_a_copy_that_does_not_follow_has_no_checkpoint() -> None:
-    """Neither as the first record nor behind its plan."""
+    """A checkpoint raises JournalDamaged, as the first record and behind the plan."""
     known = journal()
     plan = PLAN.model_copy(update={"follow": False})
     record = checkpoint_record(replace(known, plan=plan), {})

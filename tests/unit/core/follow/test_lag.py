@@ -1,4 +1,4 @@
-"""How old what is missing is, as samples of a source's lengths tell it."""
+"""The age of the oldest missing bytes, from samples of a source's lengths."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def at(**places: int) -> Callable[[int, int], bool]:
-    """Tell that each segment, by its letter's place, is there up to an offset."""
+    """Return a function that tells whether segments a, b and c are there up to an offset."""
     known = {"abc".index(name): place for name, place in places.items()}
     return lambda segment, end: known.get(segment, -1) >= end
 
 
 def test_nothing_is_missing_if_all_is_reached_at_once() -> None:
-    """That is certain from the first look on."""
+    """The first look already gives a certain age of 0 seconds."""
     age = Samples().read(0.0, {0: 10, 1: 5}, at(a=10, b=5))
     assert (age.seconds, age.certain, age.pending) == (0.0, True, False)
 
 
 def test_what_was_missing_before_the_first_look_is_unknown() -> None:
-    """The age is at least that since the first look, until a sample is reached."""
+    """Until a sample is reached, the age counts from the first look and is not certain."""
     samples = Samples()
     assert samples.read(0.0, {0: 10}, at(a=3)) == (0.0, False, True)
     assert samples.read(40.0, {0: 90}, at(a=4)) == (40.0, False, False)
@@ -31,7 +31,7 @@ def test_what_was_missing_before_the_first_look_is_unknown() -> None:
 
 
 def test_the_age_is_that_of_the_oldest_sample_that_is_not_reached() -> None:
-    """Later bytes of another segment do not stand for it."""
+    """A sample is reached only when each of its segments is."""
     samples = Samples()
     samples.read(0.0, {0: 10, 1: 10}, at(a=10, b=10))
     assert samples.read(10.0, {0: 20, 1: 20}, at(a=10, b=10)).seconds == 0.0
@@ -41,7 +41,7 @@ def test_the_age_is_that_of_the_oldest_sample_that_is_not_reached() -> None:
 
 
 def test_a_busy_source_is_behind_by_nothing_between_two_samples() -> None:
-    """Each sample is reached by the next look; what comes meanwhile is the next sample's."""
+    """The lag is 0 if each look finds the last sample reached, although new bytes came since."""
     samples, now = Samples(), 0.0
     samples.read(now, {0: 0}, at(a=0))
     for look in range(1, 50):
@@ -53,7 +53,7 @@ def test_a_busy_source_is_behind_by_nothing_between_two_samples() -> None:
 
 
 def test_samples_are_bounded_and_tell_the_oldest_age() -> None:
-    """A copy that is behind for a day keeps no sample for each look."""
+    """A copy that is behind for a day does not keep a sample for each look."""
     samples = Samples()
     samples.read(0.0, {0: 0}, at(a=0))
     for look in range(1, 10_000):

@@ -1,4 +1,4 @@
-"""How a copy is to end, as its journal records it."""
+"""Wishes for the end of a copy, as its journal records them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ FULL = Wish(
 
 
 def journal(*records: dict[str, object]) -> Journal:
-    """The journal with these records behind plan and target."""
+    """Return the journal with these records behind plan and target."""
     made = fold([plan_record(PLAN), target_record((10,)), *records])
     assert made is not None
     return made
 
 
 def wish(number: int, wish: Wish, proof: str = "") -> dict[str, object]:
-    """The record of a wish."""
+    """Return the record of a wish."""
     return follow_progress.wish_record(number, wish, proof)
 
 
 def test_the_last_wish_before_the_end_counts() -> None:
-    """At first nothing is wished; of two clients that wish at once, the first record holds."""
+    """Of two clients' wishes with the same number the first counts. Wishes after the end do not."""
     assert journal().trail.wish == Wish()
     assert journal(wish(0, FULL)).trail.wish == FULL
     known = journal(wish(0, FULL), wish(1, SEAL), wish(1, FULL)).trail
@@ -43,7 +43,7 @@ def test_the_last_wish_before_the_end_counts() -> None:
 
 
 def test_a_decision_to_seal_stays() -> None:
-    """It counts only by a wish to seal; a wish that comes later does not take it back."""
+    """The decision counts only if the present wish is to seal. Later wishes do not revoke it."""
     sealing = follow_progress.sealing_record()
     assert journal(sealing).trail.sealing == ()
     assert journal(wish(0, SEAL, "p"), wish(1, Wish()), sealing).trail.sealing == ()
@@ -54,7 +54,7 @@ def test_a_decision_to_seal_stays() -> None:
 
 
 def test_an_end_that_was_decided_before_a_seal_does_not_count() -> None:
-    """Else the source would be sealed, and the target would lack its last bytes."""
+    """The copy has to go on to the sealed source's end, so an earlier end is ignored."""
     begin = (wish(0, SEAL, "p"), follow_progress.sealing_record())
     assert journal(*begin, follow_progress.stop_record("Time")).trail.stopped is None
     late = (follow_progress.stop_record("CutOver", 1), follow_progress.stop_record("Time", 1))
@@ -64,7 +64,7 @@ def test_an_end_that_was_decided_before_a_seal_does_not_count() -> None:
 
 
 def test_other_clients_cannot_hide_a_decision_to_seal() -> None:
-    """What is the owner's stays, however many others come; and no journal grows by them."""
+    """The owner's consent stays the first of at most 100, whatever others record later."""
     begin = [wish(0, SEAL, "p"), follow_progress.sealing_record()]
     forged = [
         record
@@ -77,7 +77,7 @@ def test_other_clients_cannot_hide_a_decision_to_seal() -> None:
 
 
 def test_a_checkpoint_has_the_wish() -> None:
-    """And all that was decided by it. Without a wish, its text is as ever."""
+    """A checkpoint keeps wish, consent and decision to seal. Without a wish it lacks the fields."""
     known = journal(wish(0, SEAL, "p"), follow_progress.sealing_record(), wish(1, FULL))
     assert fold([checkpoint_record(known, {})]) == known
     waiting = journal(wish(0, SEAL, "p"))
@@ -86,7 +86,7 @@ def test_a_checkpoint_has_the_wish() -> None:
 
 
 def test_a_consent_is_one_owners_of_one_copy_at_one_time() -> None:
-    """No other key, copy or wish has it, and without a key there is none."""
+    """A proof holds for one key, one copy and one number. An empty key has no proof."""
     proof = consent("key", "copy", 3)
     assert is_consent(proof, "key", "copy", 3)
     others = (("other", "copy", 3), ("key", "other", 3), ("key", "copy", 2), ("", "copy", 3))
@@ -114,7 +114,10 @@ def test_a_consent_is_one_owners_of_one_copy_at_one_time() -> None:
     ],
 )
 def test_a_damaged_wish_is_named(record: dict[str, object]) -> None:
-    """Any client that may write to the target's scope could have written it."""
+    """A record with wrong values raises JournalDamaged.
+
+    Any client with write access to the target's scope may have written it.
+    """
     with pytest.raises(JournalDamaged):
         journal(record)
 
@@ -131,7 +134,7 @@ def test_a_damaged_wish_is_named(record: dict[str, object]) -> None:
     ],
 )
 def test_a_damaged_checkpoint_of_a_wish_is_named(trail: dict[str, object]) -> None:
-    """Also if it is the first record."""
+    """A wrong value in a checkpoint that begins the journal raises JournalDamaged."""
     record = checkpoint_record(journal(), {})
     record["trail"] |= trail
     with pytest.raises(JournalDamaged):
@@ -139,7 +142,7 @@ def test_a_damaged_checkpoint_of_a_wish_is_named(trail: dict[str, object]) -> No
 
 
 def test_a_wish_has_bounds() -> None:
-    """As fields of a resource have."""
+    """A value out of bounds raises ValidationError, and a default value is not written."""
     with pytest.raises(ValidationError):
         Wish(idle_seconds=1 << 40)
     assert Wish().model_dump(mode="json", exclude_defaults=True) == {}

@@ -1,4 +1,4 @@
-"""How many bytes may be moved by now, over any time and with any pauses."""
+"""The bytes that a rate limit allows, over any time and with any pauses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PAUSES = st.lists(st.floats(0, 5, allow_nan=False), min_size=0, max_size=10)
 
 
 def _moved(rate: int, pauses: list[float], seconds: float) -> list[tuple[float, int]]:
-    """What an eager mover moves, and when: as soon as it may, but for some pauses."""
+    """Return the times and bytes of a mover that moves as early as it may, but for these pauses."""
     now, bucket, left = 0.0, TokenBucket(0.0), list(pauses)
     moved: list[tuple[float, int]] = []
     while now < seconds and len(moved) < 2000:
         wait = bucket.wait(rate, now)
         if wait:
-            now += max(wait, 1e-6)  # as any clock
+            now += max(wait, 1e-6)  # any clock advances
             continue
         bucket.take(block(rate))
         moved.append((now, block(rate)))
@@ -32,7 +32,7 @@ def _moved(rate: int, pauses: list[float], seconds: float) -> list[tuple[float, 
 
 
 def _most(moved: list[tuple[float, int]], window: float) -> int:
-    """The most bytes in a window of so many seconds."""
+    """Return the most bytes in a window of that many seconds."""
     most = there = first = 0
     for at, size in moved:
         there += size
@@ -48,15 +48,15 @@ def _most(moved: list[tuple[float, int]], window: float) -> int:
 def test_no_window_of_thirty_seconds_has_ten_percent_too_much(
     rate: int, pauses: list[float]
 ) -> None:
-    """Whatever pauses somebody makes, what he makes up for afterwards is bounded."""
-    rate = min(rate, 10 << 20)  # at a higher one there are only more blocks
+    """The bytes that a mover makes up for after a pause are bounded."""
+    rate = min(rate, 10 << 20)  # a higher rate only makes more blocks
     moved = _moved(rate, pauses, 40)
     assert _most(moved, WINDOW) <= 1.1 * rate * WINDOW
 
 
 @given(st.integers(1 << 10, 10 << 20), st.floats(0, 0.9))
 def test_who_pauses_for_less_than_a_second_loses_nothing(rate: int, pause: float) -> None:
-    """The time of calls between two rounds is made up for."""
+    """A mover makes up for the time between two rounds."""
     moved = _moved(rate, [pause], WINDOW)
     whole = sum(size for _, size in moved)
     assert whole >= 0.99 * rate * moved[-1][0]
@@ -64,7 +64,7 @@ def test_who_pauses_for_less_than_a_second_loses_nothing(rate: int, pause: float
 
 @given(st.lists(st.integers(1 << 10, 1 << 30), min_size=2, max_size=8))
 def test_a_new_rate_holds_at_once(rates: list[int]) -> None:
-    """Nobody waits for longer than a block takes at the rate of now, whatever it was before."""
+    """After a change, the wait is at most the time of a block at the new rate."""
     bucket, now = TokenBucket(0.0), 0.0
     for rate in rates:
         for _ in range(20):
@@ -110,7 +110,10 @@ def test_rounds_make_up_for_the_time_between_them(
 
 
 def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None:
-    """Else a limit would never be reached, as between rounds nothing is moved."""
+    """Nothing is moved between rounds, so the next round has a higher rate.
+
+    Otherwise the limit would never be reached.
+    """
     account = Account()
     assert account.rate(1000, 0.0, 1.0) == 1000
     account.moved(1000)
@@ -126,7 +129,7 @@ def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None
 
 @given(st.floats(0, 1e6), st.integers(1, 1 << 30), st.integers(1, 1 << 20))
 def test_who_has_waited_as_told_may_move(now: float, rate: int, taken: int) -> None:
-    """Also where the clock has no number for a time that is so little later."""
+    """The wait ends even if the floating-point clock cannot represent so short a time."""
     bucket = TokenBucket(now)
     assert bucket.wait(rate, now) == 0
     bucket.take(taken)

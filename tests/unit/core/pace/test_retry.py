@@ -17,7 +17,7 @@ from sluice.errors import (
 
 
 def test_waits_double_up_to_the_longest() -> None:
-    """Failures in a row wait twice as long each time, up to the category's longest wait."""
+    """Each failure in a row doubles the wait, up to the longest wait of its category."""
     patience = Patience()
     waits = [patience.delay(StoreUnavailable("down"), now=0) for _ in range(9)]
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15, 15]
@@ -35,7 +35,7 @@ def test_waits_double_up_to_the_longest() -> None:
 def test_each_category_has_its_own_backoff(
     error: SluiceError, first: float, patience: float
 ) -> None:
-    """A category's first wait and the time after which it gives up are its own."""
+    """The first wait, and the time after which retries end, depend on the error's category."""
     mine = Patience()
     assert mine.delay(error, now=1000) == first
     assert mine.delay(error, now=1000 + patience) is not None
@@ -46,12 +46,12 @@ def test_each_category_has_its_own_backoff(
     "error", [InvalidSpec("x"), DigestMismatch("x"), PermissionDenied("x")], ids=lambda e: e.reason
 )
 def test_what_trying_again_cannot_help_is_given_up_at_once(error: SluiceError) -> None:
-    """An error that is not retryable gets no second try, whatever the patience."""
+    """An error that is not retryable has no retry, whatever the patience."""
     assert Patience(patience=1e9).delay(error, now=0) is None
 
 
 def test_progress_renews_the_patience() -> None:
-    """Once something moved, waits and the time to give up begin anew."""
+    """After progress, waits and patience begin anew."""
     patience = Patience(patience=10)
     assert patience.delay(StoreUnavailable("x"), now=0) == 0.2
     assert patience.delay(StoreUnavailable("x"), now=10) == 0.4
@@ -62,14 +62,14 @@ def test_progress_renews_the_patience() -> None:
 
 
 def test_no_patience_still_tries_once_more_at_the_same_moment() -> None:
-    """A patience of zero gives up as soon as time has passed without progress."""
+    """With a patience of 0 seconds, retries end as soon as time passes without progress."""
     patience = Patience(patience=0)
     assert patience.delay(StoreUnavailable("x"), now=5) == 0.2
     assert patience.delay(StoreUnavailable("x"), now=5.2) is None
 
 
 def test_endless_patience_never_breaks() -> None:
-    """After any number of failures the wait is still the longest one."""
+    """After thousands of failures, the wait is still the longest one."""
     patience = Patience(patience=float("inf"))
     waits = [patience.delay(StoreUnavailable("x"), now=n) for n in range(3000)]
     assert waits[-1] == 15
@@ -77,7 +77,7 @@ def test_endless_patience_never_breaks() -> None:
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=30))
 def test_waits_never_shrink_without_progress(gaps: list[float]) -> None:
-    """As long as nothing moves, each wait is at least as long as the one before."""
+    """Each wait is at least as long as the wait before."""
     patience, now, waits = Patience(patience=1e9), 0.0, [0.0]
     for gap in gaps:
         now += gap
@@ -89,12 +89,15 @@ def test_waits_never_shrink_without_progress(gaps: list[float]) -> None:
 
 
 def test_every_category_has_a_policy() -> None:
-    """No category is left without a rule."""
+    """The table of policies has an entry for each category of errors."""
     assert set(POLICIES) == set(Category)
 
 
 def test_a_store_that_knew_us_is_asked_again_for_a_while() -> None:
-    """A changed password comes a minute later to a driver; a wrong one is told in the end."""
+    """After progress, a rejected login is retried for 150 seconds.
+
+    A changed password reaches the driver's files later than the store.
+    """
     patience = Patience()
     assert patience.delay(AuthenticationFailed("wrong"), now=0) is None
     patience.advanced()

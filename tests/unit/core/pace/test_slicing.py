@@ -9,7 +9,7 @@ CHUNK = 8 << 20
 
 @given(st.integers(0, 1 << 40), st.integers(1, 1 << 40), st.integers(1, 64))
 def test_a_slice_ends_at_a_chunk_or_at_the_range(at: int, length: int, most: int) -> None:
-    """A slice advances, by at most its size, to a chunk's boundary or to the range's end."""
+    """A slice has at least one byte and at most its limit."""
     end = at + length
     stop = slice_end(at, end, most * CHUNK)
     assert at < stop <= min(end, at + most * CHUNK)
@@ -18,7 +18,7 @@ def test_a_slice_ends_at_a_chunk_or_at_the_range(at: int, length: int, most: int
 
 @given(st.integers(0, 1 << 30), st.integers(1, 1 << 30))
 def test_slices_reach_the_end(start: int, length: int) -> None:
-    """Slice after slice covers the whole range."""
+    """Consecutive slices cover the whole range, in few steps."""
     at, end, count = start, start + length, 0
     while at < end:
         at = slice_end(at, end, 4 * CHUNK)
@@ -35,5 +35,5 @@ def test_slices_reach_the_end(start: int, length: int) -> None:
 def test_a_round_takes_the_first_items_up_to_a_limit(
     items: list[int], most: int, expected: list[int]
 ) -> None:
-    """Items are taken in order while they fit, and the first one always."""
+    """Items are taken in order while they fit. The first one is always taken."""
     assert take(items, most, lambda size: size) == expected

@@ -1,4 +1,4 @@
-"""A changed query never goes on with the state of another one."""
+"""Differences between two plans of a query, which forbid that one continues the other's state."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("change", "field"), CHANGES.values(), ids=CHANGES)
 def test_what_decides_about_results_is_a_change(change: dict[str, Any], field: str) -> None:
-    """The field of the spec is named, in both directions."""
+    """The change names the spec's field, whichever of the plans came first."""
     assert field in [one.field for one in changes(query_plan(), query_plan(**change))]
     assert field in [one.field for one in changes(query_plan(**change), query_plan())]
 
@@ -76,12 +76,12 @@ SAME: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
 def test_what_decides_about_no_result_is_none(change: dict[str, Any]) -> None:
-    """The query goes on."""
+    """Other text, addresses, beginnings or archives leave no difference, so the query continues."""
     assert changes(query_plan(), query_plan(**change)) == []
 
 
 def test_lists_of_values_are_compared_by_their_texts() -> None:
-    """Spark's text of a plan does not have the values."""
+    """Spark's text of a plan lacks the values of `VALUES`, so the SQL texts are compared."""
     values = COMPILED.model_copy(update={"tree": "Join\nLocalRelation [k, c]"})
     texts = ["SELECT c FROM (VALUES (1) AS t(c))", "SELECT c FROM (VALUES (2) AS t(c))"]
     before, after = (query_plan(sql=text, compiled=values) for text in texts)
@@ -89,7 +89,7 @@ def test_lists_of_values_are_compared_by_their_texts() -> None:
 
 
 def test_a_change_is_said_with_both_values() -> None:
-    """Short values are told, long ones are not."""
+    """A change's text has both values if they are short, and only the field otherwise."""
     lateness = EventTime(column="ts", lateness_ms=1)
     (short,) = changes(query_plan(), query_plan(sources=(source(delimiter=";"),)))
     assert str(short) == "spec.sources[clicks].delimiter was ,, and is ;"
@@ -102,7 +102,7 @@ def test_a_change_is_said_with_both_values() -> None:
 
 
 def test_equal_plans_have_one_hash_and_others_another() -> None:
-    """The hash is that of all that decides, in any order of the fields."""
+    """A plan keeps its hash when it is read back from its JSON. A changed plan has another hash."""
     plan = query_plan()
     assert plan.hash == type(plan).model_validate_json(plan.canonical).hash
     assert plan.hash != query_plan(emit="Changes").hash

@@ -1,4 +1,4 @@
-"""A ledger tells where a query is, and a checkpoint that does not belong to it is refused."""
+"""The ledger has a query's progress, and a checkpoint that does not belong to it is refused."""
 
 from typing import Any
 
@@ -31,17 +31,17 @@ def batch(number: int, offset: int | None = None) -> BatchRecord:
 
 
 def begun(number: int) -> BegunRecord:
-    """Return the beginning of a batch."""
+    """Return the record of a batch's beginning."""
     return BegunRecord(batch=number, ends=batch(number).ends, keys="0" * 64, part=9)
 
 
 def folded(*records: Record) -> LedgerState:
-    """Return the state after some records, read from their JSON."""
+    """Return the state after these records, read from their JSON."""
     return states(map(record_json, records), LedgerState())
 
 
 def test_a_ledger_tells_version_attempt_and_batch() -> None:
-    """Batches of a new version count anew."""
+    """A new version begins without a last batch, and keeps the counts of rows and late events."""
     state = folded(AttemptRecord(number=1), FIRST, batch(0), batch(1), AttemptRecord(number=2))
     assert (state.attempt, state.last, state.rows, state.late) == (2, batch(1), 1, 1)
     later = state.after(
@@ -53,7 +53,7 @@ def test_a_ledger_tells_version_attempt_and_batch() -> None:
 
 
 def test_records_of_before_late_events_were_counted_are_read() -> None:
-    """None of them were late, as far as is known; and rows of the version begin at the heads."""
+    """Old records count no late events, and the version's results begin at the streams' heads."""
     records = [record_json(one) for one in (FIRST, batch(2))]
     records[0].pop("results")
     records[1].pop("late")
@@ -64,7 +64,7 @@ def test_records_of_before_late_events_were_counted_are_read() -> None:
 
 
 def test_a_summary_stands_for_all_before_it() -> None:
-    """A reader that begins with the summary has the same state."""
+    """A reader that begins with the summary gets the same state."""
     for records in ([batch(0), batch(3)], [batch(0), begun(1)], []):
         state = folded(AttemptRecord(number=1), FIRST, *records)
         assert state.summary is not None
@@ -87,14 +87,14 @@ def test_a_summary_stands_for_all_before_it() -> None:
     ],
 )
 def test_records_out_of_order_are_damage(records: tuple[Record, ...]) -> None:
-    """No state is made up."""
+    """Records in an impossible order raise JournalDamaged."""
     with pytest.raises(JournalDamaged):
         folded(*records)
 
 
 @pytest.mark.parametrize("record", [{}, {"record": "batch"}, {"record": "other"}, {"batch": 1}])
 def test_no_record_is_damage(record: dict[str, Any]) -> None:
-    """Any client may write beside a sink."""
+    """Other JSON raises JournalDamaged: any client may write beside a sink."""
     with pytest.raises(JournalDamaged):
         LedgerState().after(record)
 
@@ -112,8 +112,8 @@ def found(planned: int | None, done: int | None, version: int = 1) -> Checkpoint
     [
         (None, None, None),  # before the first batch
         (None, 0, None),  # its positions are in the checkpoint; its rows may be in the sinks
-        (0, 0, None),  # its record is in the ledger
-        (0, 0, 0),  # Spark knows that it is done
+        (0, 0, None),  # its record is in the ledger too
+        (0, 0, 0),  # it is done in the checkpoint too
         (0, 1, 0),
         (1, 1, 0),
         (7, 7, 7),
@@ -122,7 +122,7 @@ def found(planned: int | None, done: int | None, version: int = 1) -> Checkpoint
 def test_a_process_that_ended_at_any_point_goes_on(
     last: int | None, planned: int | None, done: int | None
 ) -> None:
-    """Each order of positions, rows, record and commit is a state that a kill leaves."""
+    """A kill can leave each of these states, and the next process accepts the checkpoint."""
     state = folded(FIRST, *([] if last is None else [batch(last)]))
     check_checkpoint(state, found(planned, done))
 
@@ -137,14 +137,14 @@ def test_a_process_that_ended_at_any_point_goes_on(
         (3, found(3, 3, version=2), CheckpointDiverged),
         (3, found(3, 3)._replace(ends={3: (position(9),)}), CheckpointDiverged),
         (3, found(None, None), CheckpointLost),
-        (None, Checkpoint(version=5), CheckpointDiverged),  # no more is told of a later version
+        (None, Checkpoint(version=5), CheckpointDiverged),  # only a later version's number is read
         (3, Checkpoint(version=5), CheckpointDiverged),
     ],
 )
 def test_a_checkpoint_of_another_history_is_refused(
     last: int | None, checkpoint: Checkpoint, error: type[Exception]
 ) -> None:
-    """Nothing goes on with it."""
+    """A checkpoint that is missing, older, newer or of another version raises an error."""
     state = folded(FIRST, *([] if last is None else [batch(last)]))
     with pytest.raises(error):
         check_checkpoint(state, checkpoint)
@@ -162,7 +162,7 @@ def test_a_checkpoint_of_another_history_is_refused(
 def test_a_batch_that_was_begun_has_to_be_in_the_checkpoint(
     last: int | None, checkpoint: Checkpoint, error: type[Exception]
 ) -> None:
-    """Else the batch of its number would be another one, and a sink would refuse its rows."""
+    """Otherwise another batch would get its number, and a sink would refuse that batch's rows."""
     number = 0 if last is None else last + 1
     state = folded(FIRST, *([] if last is None else [batch(last)]), begun(number))
     check_checkpoint(state, found(number, last))
@@ -171,7 +171,7 @@ def test_a_batch_that_was_begun_has_to_be_in_the_checkpoint(
 
 
 def test_a_checkpoint_without_a_ledger_is_left_alone() -> None:
-    """It is that of an earlier query of this name, whose sink is gone: a version of its own."""
+    """The checkpoint is of an earlier query with this name, so the version gets the next number."""
     version = chosen(
         LedgerState(),
         query_plan(),
@@ -184,7 +184,7 @@ def test_a_checkpoint_without_a_ledger_is_left_alone() -> None:
 
 
 def test_a_checkpoint_that_cannot_be_read_is_left_by_a_restart() -> None:
-    """A file of it was damaged."""
+    """A damaged checkpoint raises an error. With a restart, a new version begins."""
 
     def damaged() -> Checkpoint:
         raise CheckpointDiverged("offsets/3 cannot be read")
@@ -196,7 +196,7 @@ def test_a_checkpoint_that_cannot_be_read_is_left_by_a_restart() -> None:
 
 
 def test_a_repeated_batch_has_to_read_the_same() -> None:
-    """Other positions of a batch that is in the ledger are refused."""
+    """A repeated batch with other positions or other keys raises CheckpointDiverged."""
     state = folded(FIRST, batch(0))
     check_repeated(state, begun(0))
     check_repeated(state, begun(1))
@@ -213,7 +213,7 @@ CHANGED = query_plan(emit="Changes")
 
 
 def test_an_unchanged_query_goes_on_as_its_version() -> None:
-    """Where a source begins is not looked up again."""
+    """The recorded version runs, and the beginnings of its sources are not looked up again."""
     state = folded(FIRST, batch(0))
     assert (
         chosen(state, query_plan(), lambda: found(0, 0), _never, _nothing, restart=False) == FIRST
@@ -221,7 +221,7 @@ def test_an_unchanged_query_goes_on_as_its_version() -> None:
 
 
 def test_a_changed_query_is_refused_with_what_was_changed() -> None:
-    """The message names the field."""
+    """QueryChanged names the field, with its former and its present value."""
     with pytest.raises(QueryChanged, match=r"spec\.result\.emit was Final, and is Changes"):
         chosen(
             folded(FIRST, batch(0)), CHANGED, lambda: found(0, 0), _never, _nothing, restart=False
@@ -230,16 +230,16 @@ def test_a_changed_query_is_refused_with_what_was_changed() -> None:
 
 @pytest.mark.parametrize("checkpoint", [found(0, 0), Checkpoint(), found(0, 0, version=5)])
 def test_a_restart_goes_on_behind_the_last_batch(checkpoint: Checkpoint) -> None:
-    """Another query, or the same without its checkpoint, is a new version that reads on."""
+    """A changed query, or one without its checkpoint, becomes a new version that reads on."""
     state = folded(FIRST, batch(0))
     plan = CHANGED if checkpoint == found(0, 0) else query_plan()
     version = chosen(state, plan, lambda: checkpoint, _never, _nothing, restart=True)
     assert version.begins == batch(0).ends
-    assert version.number == 1 + max(1, checkpoint.version or 0)  # no folder is taken over
+    assert version.number == 1 + max(1, checkpoint.version or 0)  # its folder is a new one
 
 
 def test_a_new_source_begins_where_its_spec_says() -> None:
-    """The others read on."""
+    """In a new version, the former sources continue behind the last batch."""
     views = source(name="views", stream=source().stream.model_copy(update={"stream": "views"}))
     plan = query_plan(sources=(views, source()))
     begins = [position(5, views.stream), position(6)]
@@ -250,7 +250,7 @@ def test_a_new_source_begins_where_its_spec_says() -> None:
 
 
 def test_the_first_version_begins_where_the_spec_says() -> None:
-    """The positions are taken once, and recorded."""
+    """The positions are looked up once, and the version's record keeps them."""
     version = chosen(
         LedgerState(), query_plan(), Checkpoint, lambda: [position(4)], _nothing, restart=False
     )
@@ -258,7 +258,7 @@ def test_the_first_version_begins_where_the_spec_says() -> None:
 
 
 def test_a_restart_waits_for_a_batch_that_was_cut_off() -> None:
-    """Some of its rows are in a sink: the new version would write them again."""
+    """A sink has some of the batch's rows, and a new version would write these again."""
     state = folded(FIRST, batch(0), begun(1))
     for look in (lambda: found(1, 0), Checkpoint):
         with pytest.raises(CheckpointDiverged, match="batch 1 was cut off"):
@@ -268,7 +268,7 @@ def test_a_restart_waits_for_a_batch_that_was_cut_off() -> None:
 
 
 def test_a_restart_of_two_readers_of_a_stream_is_refused() -> None:
-    """They may be at two positions."""
+    """Two readers may be at different positions, so the restart has no single one to begin at."""
     record = batch(0).model_copy(update={"ends": (position(5), position(6))})
     with pytest.raises(CheckpointDiverged, match="reads in/clicks twice"):
         chosen(folded(FIRST, record), CHANGED, Checkpoint, _never, _nothing, restart=True)

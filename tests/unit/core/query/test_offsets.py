@@ -1,4 +1,4 @@
-"""Spark's file of a planned batch."""
+"""Spark's file with the offsets of a planned batch."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from sluice.errors import CheckpointDiverged
 
 
 def test_watermark_and_ends_are_read() -> None:
-    """Each end is what its source wrote; the rest of the metadata is Spark's."""
+    """The watermark is in milliseconds, and each end is the text that its source wrote."""
     found = parse_offsets('v1\n{"batchWatermarkMs": -5, "conf": {}}\n{"a": 1}\n-\n')
     assert found == PlannedOffsets(-5, ['{"a": 1}', "-"])
 
@@ -29,12 +29,12 @@ def test_watermark_and_ends_are_read() -> None:
     ids=lambda about: about[:40],
 )
 def test_what_spark_cannot_have_written_is_refused(about: str) -> None:
-    """Whoever may write to the volume may have written anything."""
+    """Other metadata raises CheckpointDiverged: any client of the volume may have written it."""
     with pytest.raises(CheckpointDiverged, match="not the offsets of a batch"):
         parse_offsets(f"v1\n{about}\n{{}}\n")
 
 
 def test_a_file_without_metadata_is_refused() -> None:
-    """As a write that was cut off leaves it."""
+    """An interrupted write leaves such a file."""
     with pytest.raises(CheckpointDiverged):
         parse_offsets("v1")

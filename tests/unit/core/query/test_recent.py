@@ -1,4 +1,4 @@
-"""The last rows of a result are found from anywhere, and shown as browsers read them exactly."""
+"""The last rows of a result, read from any offset, and shown as browsers read them exactly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(data: bytes) -> list[dict[str, Any]]:
 def test_from_any_offset_the_next_row_is_found(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    """Each row that begins there or later is read, and no other."""
+    """Exactly the rows that begin at the offset or later are read."""
     whole = events_of(rows)
     begin = data.draw(st.integers(0, len(whole)))
     at = first_event(whole[begin:])
@@ -48,7 +48,7 @@ def test_from_any_offset_the_next_row_is_found(
 
 @pytest.mark.parametrize("size", [0, 60, 200, 247, 300, 65_000])
 def test_from_each_offset_of_a_row_the_next_one_is_found(size: int) -> None:
-    """Also from within its header, whose zeros look like the beginning of one."""
+    """Zeros inside a header, which look like the beginning of another, do not mislead."""
     rows = [{"x": "x" * size}] * 3
     whole = events_of(rows)
     length = len(whole) // 3
@@ -62,7 +62,7 @@ def test_from_each_offset_of_a_row_the_next_one_is_found(size: int) -> None:
 def test_rows_are_read_however_their_bytes_are_cut(
     rows: list[dict[str, Any]], cuts: list[int]
 ) -> None:
-    """A row comes once its last byte has come."""
+    """Each row is returned once its last byte is there."""
     whole = events_of(rows)
     edges = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
     reader = ResultReader()
@@ -73,7 +73,7 @@ def test_rows_are_read_however_their_bytes_are_cut(
 
 @pytest.mark.parametrize("cut", [10, MOST_ROW + 40, MOST_ROW + 1000])
 def test_a_row_that_is_too_long_is_counted_and_takes_no_memory(cut: int) -> None:
-    """The rows around it are shown."""
+    """A row beyond the limit counts as skipped, and the rows around it are returned."""
     long = encoded(json.dumps({"text": "x" * (MOST_ROW + 500)}).encode())
     whole = events_of([{"n": 1}]) + long + events_of([{"n": 2}])
     reader = ResultReader()
@@ -83,7 +83,7 @@ def test_a_row_that_is_too_long_is_counted_and_takes_no_memory(cut: int) -> None
 
 
 def test_numbers_are_as_browsers_read_them() -> None:
-    """They would round whole numbers beyond 2^53, and know neither NaN nor infinity."""
+    """Whole numbers beyond 2^53 become texts. NaN and infinity become null."""
     written = b'{"n":9007199254740993,"d":[NaN,{"x":-Infinity}],"ok":9007199254740992,"b":true}'
     assert read(encoded(written)) == [
         {"n": "9007199254740993", "d": [None, {"x": None}], "ok": 1 << 53, "b": True}
@@ -102,25 +102,25 @@ def test_numbers_are_as_browsers_read_them() -> None:
     ],
 )
 def test_decimals_are_not_rounded(written: str, shown: object) -> None:
-    """Those that JavaScript would round come as texts."""
+    """A number that JavaScript would round becomes a text."""
     assert read(encoded(f'{{"d":{written}}}'.encode())) == [{"d": shown}]
 
 
 @pytest.mark.parametrize("event", [b"[1]", b"7", b"{", b"\xff", b"[" * 9000, b""])
 def test_events_that_are_no_rows_are_counted(event: bytes) -> None:
-    """Another writer may have appended them."""
+    """An event of another writer counts as skipped, and the rows behind it are returned."""
     found = ResultReader().take(encoded(event) + events_of([{"n": 1}]))
     assert (found.texts, found.skipped) == ((b'{"n":1}',), 1)
 
 
 def test_line_breaks_stay_inside_texts() -> None:
-    """Otherwise a row could end a server-sent event, and begin another one."""
+    """A row has no line break of its own, which would end its server-sent event."""
     (text,) = ResultReader().take(encoded(b'{"a":"x\\n\\ndata: y",\n"b":1}')).texts
     assert b"\n" not in text
     assert json.loads(text) == {"a": "x\n\ndata: y", "b": 1}
 
 
 def test_bytes_that_are_no_events_are_an_error() -> None:
-    """The reader does not guess where the next row begins."""
+    """The reader raises EventsDamaged, and does not guess where the next row begins."""
     with pytest.raises(EventsDamaged):
         ResultReader().take(b"\xff" * 16)

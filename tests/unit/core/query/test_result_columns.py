@@ -1,4 +1,4 @@
-"""Columns are read from the text that Spark or a user writes."""
+"""Columns are read from the DDL text that Spark or a user writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ READ = {
 
 @pytest.mark.parametrize("ddl", READ)
 def test_columns_are_read(ddl: str) -> None:
-    """Names, which may be quoted, and types, which may be nested."""
+    """Names may be quoted, and types may be nested."""
     assert [tuple(one) for one in result_columns(ddl)] == READ[ddl]
 
 
@@ -93,14 +93,14 @@ def test_columns_are_read(ddl: str) -> None:
     ],
 )
 def test_other_texts_are_refused(ddl: str) -> None:
-    """Any client may have written the ledger."""
+    """An invalid text raises InvalidSpec: any client may have written the ledger."""
     with pytest.raises(InvalidSpec):
         result_columns(ddl)
 
 
 @given(st.text("nINT <>(),:`'ARYSTUC\\", max_size=40) | st.just("x " + "ARRAY<" * 5000))
 def test_no_text_does_harm(ddl: str) -> None:
-    """It has columns, or is refused."""
+    """Any text has columns or raises InvalidSpec."""
     try:
         columns = result_columns(ddl)
     except InvalidSpec:

@@ -1,4 +1,4 @@
-"""Rows of a batch become the same blocks in whatever order Spark gives them."""
+"""A batch's rows make the same blocks in whatever order Spark gives them."""
 
 from random import Random
 from zlib import crc32
@@ -18,7 +18,7 @@ ROWS = st.lists(st.builds(Row, st.text(max_size=3), st.text(max_size=9)), max_si
 
 
 def place_of(key: str) -> float:
-    """Return the place of a key."""
+    """Return the place of a key in [0, 1)."""
     return crc32(key.encode("utf-8", "replace")) / 2**32
 
 
@@ -26,7 +26,7 @@ def place_of(key: str) -> float:
 def test_blocks_have_each_row_once_and_do_not_depend_on_the_order(
     rows: list[Row], random: Random, most: int
 ) -> None:
-    """A key's rows are in the segment that takes the key."""
+    """Each row is in the segment that takes its key. Blocks and digests ignore the rows' order."""
     shuffled = list(rows)
     random.shuffle(shuffled)
     rows = [row for row in rows if _is_text(row)]
@@ -56,7 +56,7 @@ def _is_text(row: Row) -> bool:
 
 
 def test_a_batch_is_divided_into_blocks_that_a_store_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of rows in a block is such that each block fits."""
+    """The number of rows in a block is reduced until each block fits."""
     monkeypatch.setattr(room, "USUAL_BLOCK", 100)
     rows = in_order(Row("", f"{number:02}" * 4) for number in range(50))
     most = part_rows(rows, SEGMENTS, place_of)
@@ -67,7 +67,7 @@ def test_a_batch_is_divided_into_blocks_that_a_store_takes(monkeypatch: pytest.M
 
 
 def test_a_row_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error tells how long it is."""
+    """ResultTooLarge tells the size of the longest row."""
     monkeypatch.setattr(room, "USUAL_BLOCK", 20)
     with pytest.raises(ResultTooLarge, match="a row has 24 B"):
         part_rows([Row("", "x" * 16)], SEGMENTS, place_of)

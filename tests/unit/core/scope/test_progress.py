@@ -1,4 +1,4 @@
-"""The speed of a copy, as it is told."""
+"""The reported speed of a copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK = 2.0
 def lumps(
     meter: Meter, *, size: int, every: float, until: float, total: int = 10**12
 ) -> list[tuple[float, Pace]]:
-    """Read a copy whose bytes come in lumps, and give time and pace of each look.
+    """Read a copy whose bytes come in lumps, and return time and pace of each look.
 
     Args:
         meter: the meter.
@@ -34,12 +34,12 @@ def lumps(
 
 
 def test_one_reading_tells_no_speed() -> None:
-    """The first reading only begins: what was there before was not copied now."""
+    """The first reading is only a beginning: its bytes were not copied in a known time."""
     assert Meter().read(now=5, done=900, total=1000) == Pace(0, None)
 
 
 def test_two_readings_tell_speed_and_time_left() -> None:
-    """The first span gives the speed, and the rest of the bytes the time."""
+    """The bytes between two readings give the speed, and the bytes left give the time."""
     meter = Meter()
     meter.read(now=0, done=100, total=1100)
     assert meter.read(now=2, done=300, total=1100) == Pace(100, 8)
@@ -47,7 +47,7 @@ def test_two_readings_tell_speed_and_time_left() -> None:
 
 @given(st.floats(1, 1e9), st.lists(st.floats(0.01, 10), min_size=2, max_size=20))
 def test_a_steady_speed_is_told_however_readings_come(rate: float, gaps: list[float]) -> None:
-    """With bytes growing steadily the rate is that speed, at any rhythm of reading."""
+    """Bytes that grow steadily have that speed, at any intervals between readings."""
     meter, now = Meter(), 0.0
     meter.read(now, 0, 10**12)
     for gap in gaps:
@@ -76,7 +76,7 @@ def test_lumps_of_a_throttled_copy_make_a_steady_speed(every: float) -> None:
 
 @pytest.mark.parametrize("every", [2.0, 10.4, 41.0])
 def test_a_copy_that_stops_has_no_speed_and_no_time_left(every: float) -> None:
-    """Neither is told after twice the longest pause, and after ten seconds at least."""
+    """Both end after twice the longest pause, but not before ten seconds."""
     meter = Meter()
     size, end = 1_000_000, 10 * every
     (last, _) = lumps(meter, size=size, every=every, until=end)[-1]
@@ -99,7 +99,7 @@ def test_a_copy_that_goes_on_after_a_standstill_has_its_new_speed() -> None:
 
 
 def test_one_lump_after_a_standstill_is_no_rhythm() -> None:
-    """If nothing follows it, the copy waits after ten seconds again."""
+    """If no bytes follow the lump, the copy waits again after ten seconds."""
     meter = Meter()
     lumps(meter, size=2000, every=2, until=60)
     assert meter.read(660, 61_000, 10**12).rate > 0
@@ -108,7 +108,7 @@ def test_one_lump_after_a_standstill_is_no_rhythm() -> None:
 
 
 def test_the_speed_follows_a_new_limit() -> None:
-    """Whatever the speed was before, half a minute later it is the new one."""
+    """Thirty seconds after a change, the speed is the new one."""
     meter, done = Meter(), 0
     for second in range(0, 200, 2):
         done += 2 * (100_000 if second < 100 else 300_000)
@@ -118,7 +118,7 @@ def test_the_speed_follows_a_new_limit() -> None:
 
 
 def test_two_readings_at_one_moment_change_nothing() -> None:
-    """A clock that did not move divides nothing by zero."""
+    """If the clock has not moved, the speed stays, without a division by zero."""
     meter = Meter()
     meter.read(0, 0, 100)
     first = meter.read(1, 50, 100)
@@ -126,21 +126,24 @@ def test_two_readings_at_one_moment_change_nothing() -> None:
 
 
 def test_bytes_that_were_dropped_do_not_make_the_speed_negative() -> None:
-    """When staging is deleted the speed is zero and there is no time to tell."""
+    """After staging was deleted, the speed is 0 and there is no time left."""
     meter = Meter()
     meter.read(0, 500, 1000)
     assert meter.read(1, 0, 1000) == Pace(0, None, still=1)
 
 
 def test_a_copy_without_bytes_to_come_has_no_time_left_to_tell() -> None:
-    """How long they are compared is not known; it is not said to take no time."""
+    """The copy still has to compare its bytes, for a time that is unknown.
+
+    So the time left is None, not 0.
+    """
     meter = Meter()
     meter.read(0, 0, 1000)
     assert meter.read(1, 1000, 1000) == Pace(1000, None)
 
 
 def test_the_time_without_bytes_begins_anew_with_each_byte() -> None:
-    """It does not count from the beginning, and a loss of bytes ends it no more than their lack."""
+    """Only new bytes end a standstill. A loss of bytes does not."""
     meter = Meter()
     still = [meter.read(now, done, 1000).still for now, done in ((1, 5), (4, 5), (6, 7), (9, 6))]
     assert still == [0, 3, 0, 3]

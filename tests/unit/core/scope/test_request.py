@@ -13,7 +13,7 @@ from sluice.core.workloads.request import scope_request
 
 
 def scope_copy(**spec: Any) -> ScopeCopy:
-    """A ScopeCopy with these fields beside source and target."""
+    """Return a ScopeCopy with these fields beside source and target."""
     return ScopeCopy.model_validate(
         {
             "apiVersion": "sluice.dev/v1alpha1",
@@ -29,7 +29,7 @@ def scope_copy(**spec: Any) -> ScopeCopy:
 
 
 def test_a_scope_copy_asks_for_all_that_users_made() -> None:
-    """As its defaults say."""
+    """Without optional fields, the request has the defaults."""
     copy = scope_copy()
     assert scope_request(copy, cluster="c") == ScopeRequest(
         scope_id=identity.copy_id(
@@ -41,7 +41,7 @@ def test_a_scope_copy_asks_for_all_that_users_made() -> None:
 
 
 def test_a_scope_copy_asks_for_what_its_spec_says() -> None:
-    """Every field that shapes a plan is taken over."""
+    """The request has each field that shapes a plan."""
     request = scope_request(
         scope_copy(
             target={
@@ -75,7 +75,10 @@ def test_a_scope_copy_asks_for_what_its_spec_says() -> None:
 
 
 def test_streams_are_asked_for_from_archives() -> None:
-    """Each from the last run in its folder that ends in time; which one, planning finds out."""
+    """The request has the latest time of a run, in milliseconds.
+
+    Planning finds the run of each stream.
+    """
     archive = {"storeRef": {"name": "here"}, "path": "a/b", "until": "2026-05-04T12:00:00.5Z"}
     request = scope_request(scope_copy(source={"archive": archive}), cluster="c")
     assert (request.source, request.target, request.archive) == ("a/b", "out", None)
@@ -97,7 +100,7 @@ def test_streams_are_asked_for_from_archives() -> None:
     ],
 )
 def test_streams_are_asked_for_as_archives(fields: dict[str, Any], wanted: ArchiveTo) -> None:
-    """Each in a folder, in the wanted format; no scope is made there."""
+    """The request has folder, format and maker of the archives, and makes no scope."""
     archive = {"storeRef": {"name": "there"}, "path": "a/b"} | fields
     copy = scope_copy(target={"archive": archive, "scopePolicy": "MustExist"})
     request = scope_request(copy, cluster="c")
@@ -109,7 +112,7 @@ def test_streams_are_asked_for_as_archives(fields: dict[str, Any], wanted: Archi
 
 @pytest.mark.parametrize("on_exists", ["Fail", "Skip", "Append"])
 def test_each_stream_is_asked_for_as_a_copy_of_its_own(on_exists: str) -> None:
-    """With an identity that follows from the whole's and its name."""
+    """The stream's copy id follows from the scope copy's id and the stream's name."""
     request = ScopeRequest.model_validate(
         {"scope_id": "5c" * 16, "source": "in", "target": "out", "on_exists": on_exists}
     )

@@ -36,7 +36,7 @@ def request(
     target: str = "out",
     on_exists: OnExists = "Fail",
 ) -> ScopeRequest:
-    """What is wanted of scope `in`."""
+    """Return a request to copy streams of the scope `in`."""
     return ScopeRequest(
         scope_id="5c" * 16,
         source="in",
@@ -50,22 +50,22 @@ def request(
 
 
 def exact(value: str) -> Selector:
-    """The stream of this name."""
+    """Return the selector of the stream with this name."""
     return Selector(type="Exact", value=value)
 
 
 def prefix(value: str) -> Selector:
-    """Streams whose names begin so."""
+    """Return the selector of streams whose names begin with this text."""
     return Selector(type="Prefix", value=value)
 
 
 def tag(value: str) -> Selector:
-    """Streams with this tag."""
+    """Return the selector of streams with this tag."""
     return Selector(type="Tag", value=value)
 
 
 def rename(begin: str, by: str) -> Rename:
-    """Other names for streams whose names begin so."""
+    """Return a rename of streams whose names begin with this text."""
     return Rename(from_prefix=begin, to_prefix=by)
 
 
@@ -73,18 +73,18 @@ renames = st.builds(rename, st.text("ab-", max_size=2), st.text("ab-", max_size=
 
 
 def chosen_of(wanted: ScopeRequest, *streams: str, one_store: bool = False) -> Choice:
-    """What is chosen of some streams without tags, none of which is anything special."""
+    """Return the choice among these streams, which have no tags and no reason to be left out."""
     found = streams or NAMES
     return choose(found, tagged={}, left={}, request=wanted, one_store=one_store)
 
 
 def reasons(choice: Choice) -> dict[str, Why]:
-    """Why each stream is left out."""
+    """Return the reason for each stream that is left out."""
     return {name: one.why for one in choice.left_out for name in one.streams}
 
 
 def test_all_streams_that_users_made_are_chosen() -> None:
-    """Without selectors everything is copied under its own name but what is internal."""
+    """Without selectors all streams but internal ones are copied, under their own names."""
     choice = chosen_of(request())
     assert choice.chosen == tuple(Chosen(name, name) for name in ("a", "a-1", "b", "b.2"))
     assert choice.left_out == (
@@ -108,7 +108,10 @@ def test_all_streams_that_users_made_are_chosen() -> None:
     ids=lambda value: "+".join(s.value for s in value) if isinstance(value, tuple) else None,
 )
 def test_what_is_included_is_chosen(include: tuple[Selector, ...], expected: set[str]) -> None:
-    """By name, beginning or tag; internal ones where their names say so, our markers never."""
+    """Selectors go by name, prefix or tag.
+
+    An internal stream needs a selector that begins with `_`, and Sluice's markers are never chosen.
+    """
     tagged = {"red": {"b", "_RGg"}}
     choice = choose(
         NAMES, tagged=tagged, left={}, request=request(include=include), one_store=False
@@ -117,7 +120,7 @@ def test_what_is_included_is_chosen(include: tuple[Selector, ...], expected: set
 
 
 def test_what_is_excluded_is_not_selected() -> None:
-    """Whatever is included; also what is internal and named."""
+    """`exclude` overrides `include`, also for internal streams that are named."""
     wanted = request(include=(prefix("a"), prefix("_")), exclude=(exact("a"), prefix("_RG")))
     choice = chosen_of(wanted)
     assert [one.stream for one in choice.chosen] == ["a-1"]
@@ -132,7 +135,7 @@ def test_what_is_excluded_is_not_selected() -> None:
 
 
 def test_streams_are_left_out_for_what_they_are_only_if_they_are_selected() -> None:
-    """What nobody asked for is just not selected."""
+    """A stream that is not selected has the reason NotSelected, whatever else it is."""
     left = {"a": Why.EPHEMERAL, "b": Why.EPHEMERAL}
     wanted = request(include=(prefix("a"),))
     choice = choose(("a", "a-1", "b"), tagged={}, left=left, request=wanted, one_store=False)
@@ -154,7 +157,7 @@ def test_each_stream_is_chosen_or_left_out_for_one_reason(
     exclude: list[Selector],
     renaming: list[Rename],
 ) -> None:
-    """Targets differ, and what is excluded is never chosen."""
+    """Targets differ, and an excluded stream is never chosen."""
     wanted = request(include=tuple(include), exclude=tuple(exclude), rename=tuple(renaming))
     tagged = {value: {name for name in streams if name > value} for value in tags_of(wanted)}
     with suppress(InvalidSpec):
@@ -169,7 +172,7 @@ def test_each_stream_is_chosen_or_left_out_for_one_reason(
 
 
 def check_parts(choice: Choice, streams: set[str]) -> None:
-    """Check that each stream is chosen, for a target of its own, or left out for one reason."""
+    """Assert that each stream is chosen, for a target of its own, or left out for one reason."""
     chosen = [one.stream for one in choice.chosen]
     told = [name for one in choice.left_out for name in one.streams]
     assert sorted(chosen + told) == sorted(streams)
@@ -181,7 +184,7 @@ def check_parts(choice: Choice, streams: set[str]) -> None:
 def test_what_can_be_copied_has_targets_of_its_own_and_else_nothing_is(
     streams: set[str], renaming: list[Rename]
 ) -> None:
-    """It is refused if, and only if, two would have one target or one a name that cannot be."""
+    """Exactly the choices with a shared target or an impossible name raise InvalidSpec."""
     targets = [renamed(name, renaming) for name in sorted(streams)]
     wanted = request(rename=tuple(renaming))
     possible = len(set(targets)) == len(targets) and "" not in targets
@@ -192,7 +195,7 @@ def test_what_can_be_copied_has_targets_of_its_own_and_else_nothing_is(
 
 
 def test_a_collision_names_both_streams() -> None:
-    """And the target that they would share."""
+    """The error also names the target that they would share."""
     with pytest.raises(InvalidSpec, match=r"a-x and b-x .* to x") as caught:
         chosen_of(request(rename=(rename("a-", ""), rename("b-", ""))), "a-x", "b-x")
     assert caught.value.field == "spec.rename"
@@ -204,20 +207,20 @@ def test_a_collision_names_both_streams() -> None:
     ids=["empty", "internal", "too long", "no letter", "marker", "underscore"],
 )
 def test_names_that_no_stream_can_have_are_refused(begin: str, by: str) -> None:
-    """With the name, before anything is made."""
+    """The error at spec.rename names the stream, before any target is made."""
     with pytest.raises(InvalidSpec, match="the stream a would be renamed") as caught:
         chosen_of(request(rename=(rename(begin, by),)), "a")
     assert caught.value.field == "spec.rename"
 
 
 def test_a_name_may_have_its_full_length() -> None:
-    """Of 249 characters, not more."""
+    """A target's name of 249 characters is accepted."""
     choice = chosen_of(request(rename=(rename("a", "x" * 249),)), "a")
     assert choice.chosen == (Chosen("a", "x" * 249),)
 
 
 def test_an_internal_stream_keeps_its_name_or_gets_that_of_a_users_stream() -> None:
-    """Under another internal name it would pass for the store's own, such as a reader group."""
+    """Another internal name is refused: the store would take the stream for its own."""
     wanted = request(include=(prefix("_RG"),))
     assert chosen_of(wanted).chosen == (Chosen("_RGg", "_RGg"),)
     users = wanted.model_copy(update={"rename": (rename("_RG", "group-"),)})
@@ -228,13 +231,13 @@ def test_an_internal_stream_keeps_its_name_or_gets_that_of_a_users_stream() -> N
 
 
 def test_the_first_rename_that_fits_holds() -> None:
-    """Later ones are for what it does not fit."""
+    """Later renames apply only to names that the first one does not fit."""
     renaming = (rename("a-", "x-"), rename("a", "y"), rename("", "z-"))
     assert [renamed(name, renaming) for name in ("a-1", "a", "b")] == ["x-1", "y", "z-b"]
 
 
 def test_a_stream_is_not_copied_to_itself() -> None:
-    """Where source and target are one scope of one store, every stream has to be renamed."""
+    """If source and target are one scope of one store, every stream needs a new name."""
     wanted = request(rename=(rename("a", "x"),), target="in")
     assert chosen_of(wanted, "a").chosen == (Chosen("a", "x"),)
     assert chosen_of(wanted, "a", "b").chosen
@@ -245,7 +248,7 @@ def test_a_stream_is_not_copied_to_itself() -> None:
 
 @given(names, st.lists(renames, max_size=3))
 def test_what_a_target_may_come_from_is_told(name: str, renaming: list[Rename]) -> None:
-    """The stream itself is among them, and all of them have this target."""
+    """`origins_of` lists the stream itself, and only streams with this target."""
     target = renamed(name, renaming)
     origins = origins_of(target, renaming)
     assert name in origins
@@ -254,7 +257,7 @@ def test_what_a_target_may_come_from_is_told(name: str, renaming: list[Rename]) 
 
 
 def test_few_are_named_and_all_are_counted() -> None:
-    """Of those left out for one reason; also where they were found in parts."""
+    """The names per reason are limited and the counts are not, also after groupings are joined."""
     many = {f"s{number:03}": Why.EXISTS for number in range(MOST_NAMES + 7)}
     (first,) = left_out(many)
     assert (first.count, len(first.streams)) == (MOST_NAMES + 7, MOST_NAMES)
@@ -266,6 +269,6 @@ def test_few_are_named_and_all_are_counted() -> None:
 
 
 def test_tags_are_asked_for_once() -> None:
-    """Whether they include or exclude."""
+    """Each tag is listed once, whether selectors include or exclude it."""
     wanted = request(include=(tag("red"), exact("a")), exclude=(tag("blue"), tag("red")))
     assert tags_of(wanted) == ("blue", "red")

@@ -1,4 +1,4 @@
-"""Events become columns by format and schema; what does not fit is named, dropped or rescued."""
+"""Events become columns by format and schema. Malformed events fail, or are dropped or rescued."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def batch_of(
 
 @given(st.lists(st.binary(max_size=40), min_size=1))
 def test_bytes_are_kept_as_they_are_with_their_places(events: list[bytes]) -> None:
-    """Segment, offset and pointer name each event as the store's clients do."""
+    """Segment, offset and pointer identify each event, as the store's clients write them."""
     batch, _ = batch_of(Format.BYTES, events, None)
     assert batch.schema.names == ["_segment", "_offset", "_pointer", EVENT]
     offset = 100
@@ -51,7 +51,7 @@ def test_bytes_are_kept_as_they_are_with_their_places(events: list[bytes]) -> No
 
 @given(st.lists(st.binary(max_size=8) | st.text(max_size=8).map(str.encode), min_size=1))
 def test_text_is_utf_8_and_all_else_is_rescued(events: list[bytes]) -> None:
-    """Each event is decided by itself."""
+    """An event that is not UTF-8 is rescued, and its neighbours stay texts."""
     fields = [("event", pa.string()), ("_malformed", pa.binary())]
     batch, decoder = batch_of(Format.TEXT, events, fields, Malformed.RESCUE)
     wrong = 0
@@ -70,7 +70,7 @@ LINES = st.tuples(CELLS, st.none() | st.integers(-(1 << 63), (1 << 63) - 1), CEL
 
 @given(st.lists(LINES, min_size=1))
 def test_csv_is_what_pythons_writer_wrote(rows: list[tuple[Any, ...]]) -> None:
-    """With quotes, delimiters and line breaks within values."""
+    """Values may contain quotes, delimiters and line breaks."""
     events = []
     for row in rows:
         line = io.StringIO(newline="")
@@ -82,7 +82,7 @@ def test_csv_is_what_pythons_writer_wrote(rows: list[tuple[Any, ...]]) -> None:
 
 
 def test_a_record_of_csv_that_does_not_fit_touches_no_other() -> None:
-    """Neither an open quote, nor two records in one event, nor a value of another type."""
+    """An open quote, a second record or a wrong type makes only its own event malformed."""
     events = [b"1,a", b'2,"b', b"3,c\n4,d", b"five,e", b"6,f", b"7", b"", b"\xff,g", b"300,h"]
     fields = [("n", pa.int8()), ("s", pa.string()), ("_malformed", pa.binary())]
     batch, _ = batch_of(Format.CSV, events, fields, Malformed.RESCUE)
@@ -92,14 +92,14 @@ def test_a_record_of_csv_that_does_not_fit_touches_no_other() -> None:
 
 
 def test_another_delimiter_divides_values() -> None:
-    """A tab, for instance."""
+    """With a tab as the delimiter, a comma belongs to the value."""
     fields = [("a", pa.string()), ("b", pa.int64())]
     batch, _ = batch_of(Format.CSV, [b"x,y\t1"], fields, delimiter="\t")
     assert batch.to_pylist() == [{"a": "x,y", "b": 1}]
 
 
 def at(*numbers: int) -> datetime:
-    """Return a time of UTC."""
+    """Return a time in UTC."""
     return datetime(*numbers, tzinfo=UTC)  # type: ignore[arg-type,misc]
 
 
@@ -130,7 +130,7 @@ def at(*numbers: int) -> datetime:
 def test_types_that_json_has_not_are_written_as_texts(
     kind: pa.DataType, text: str, value: Any
 ) -> None:
-    """Times are ISO 8601, bytes base64; a time without a zone is one of UTC."""
+    """Times are ISO 8601, bytes are base64, and a time without a zone is in UTC."""
     batch, _ = batch_of(Format.JSON, [f'{{"x":{text}}}'.encode()], [("x", kind)])
     (row,) = batch.to_pylist()
     assert _with_zone(row["x"]) == value
@@ -150,7 +150,7 @@ MIXED = [b'{"n":1}', b'{"n":"x"}', b"[]", b'{"n":4}']
 
 
 def test_a_malformed_event_fails_with_its_pointer() -> None:
-    """A person finds it in the stream by the pointer, and learns how many are near it."""
+    """The error has the event's pointer in the stream, and the number of other malformed events."""
     with pytest.raises(MalformedEvents) as caught:
         batch_of(Format.JSON, MIXED, [("n", pa.int64())])
     assert f"{ORIGIN.name}:115-17" in caught.value.message
@@ -158,7 +158,7 @@ def test_a_malformed_event_fails_with_its_pointer() -> None:
 
 
 def test_malformed_events_are_dropped_counted_and_named() -> None:
-    """No more than ten pointers are kept, however many events are malformed."""
+    """All malformed events count, and the first ten have their pointers kept."""
     fields = [("n", pa.int64()), ("_offset", pa.int64())]
     batch, decoder = batch_of(Format.JSON, MIXED, fields, Malformed.DROP)
     assert batch.to_pylist() == [{"n": 1, "_offset": 100}, {"n": 4, "_offset": 142}]
@@ -171,7 +171,7 @@ def test_malformed_events_are_dropped_counted_and_named() -> None:
 
 
 def test_a_schema_of_places_only_decodes_nothing() -> None:
-    """Counting events by segment costs no parser, and no event is malformed."""
+    """No event is malformed, since no parser runs."""
     batch, _ = batch_of(Format.JSON, [b"?", b"{}"], PLACED)
     assert batch.column("_offset").to_pylist() == [100, 109]
 
@@ -196,6 +196,6 @@ def test_a_schema_of_places_only_decodes_nothing() -> None:
 def test_a_schema_that_does_not_fit_the_format_is_refused(
     form: Format, fields: list[Any] | None, malformed: Malformed, said: str
 ) -> None:
-    """Before any event is read, with the column and what to do."""
+    """InvalidSpec is raised before any event is read, and names the problem."""
     with pytest.raises(InvalidSpec, match=said):
         batch_of(form, [], fields, malformed)

@@ -1,4 +1,4 @@
-"""Limits end between events, wherever blocks are cut."""
+"""Limits end between two events, however blocks divide them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_as_many_whole_events_are_admitted_as_fit(
     most_events: int | None,
     missing: int,
 ) -> None:
-    """At least one, unless its end is not there yet."""
+    """The first event is admitted even beyond the limit, if its end is there."""
     start = 1000
     group = group_of([b"x" * size for size in sizes], start)
     data = group.data[: max(0, len(group.data) - missing)]
@@ -47,6 +47,6 @@ def test_as_many_whole_events_are_admitted_as_fit(
 
 
 def test_bytes_that_are_no_events_are_refused() -> None:
-    """A stream of plain bytes is no table."""
+    """A stream of plain bytes cannot be read as a table."""
     with pytest.raises(EventsDamaged, match="at offset 5"):
         admitted([(5, memoryview(b"\xff" * 20))], 5, end=25, most_events=1)

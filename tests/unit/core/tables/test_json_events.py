@@ -1,4 +1,4 @@
-"""JSON events become the rows that Python's own parser finds in them, each by itself."""
+"""JSON events become the rows that Python's parser finds, independently of each other."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DAMAGED = st.lists(PIECES, max_size=12).map(b"".join)
 
 
 def decoded(events: list[bytes], malformed: Malformed = Malformed.RESCUE) -> list[dict[str, Any]]:
-    """Return the rows that these events become."""
+    """Return the rows of these events."""
     schema = SCHEMA
     if malformed is Malformed.RESCUE:
         schema = schema.append(pa.field("_malformed", pa.binary()))
@@ -86,7 +86,7 @@ def row_of(value: dict[str, Any]) -> dict[str, Any]:
 
 @given(st.lists(st.tuples(ROWS, FORMS), min_size=1, max_size=8))
 def test_events_are_the_rows_that_pythons_parser_finds(written: list[Any]) -> None:
-    """Whatever their spaces, escapes, missing fields, and fields that nobody asked for."""
+    """Spaces, escapes, missing fields and unknown fields do not matter."""
     events = [json.dumps(row, **form).encode() for row, form in written]
     found = decoded(events)
     assert found == [row_of(json.loads(event)) | {"_malformed": None} for event in events]
@@ -111,7 +111,10 @@ def is_object(event: bytes) -> bool:
 @example([b"{}null{}", b"null", b'{"nested":null}'])
 @example([b'{"small":128}', b'{"small":127}', b'{"real":"1"}'])
 def test_an_event_that_does_not_fit_touches_no_other(events: list[bytes]) -> None:
-    """Its row is null and has its bytes; the rows of all others are as if it were not there."""
+    """A malformed event's row is null and has its bytes.
+
+    Other events have the rows of their own.
+    """
     rows = decoded(events)
     assert len(rows) == len(events)
     for event, row in zip(events, rows, strict=True):
@@ -125,7 +128,7 @@ def test_an_event_that_does_not_fit_touches_no_other(events: list[bytes]) -> Non
 
 
 def test_deeply_nested_events_are_malformed_and_no_crash() -> None:
-    """A tenant's event of a million brackets ends neither the process nor the other rows."""
+    """An event of a million brackets ends neither the process nor the other rows."""
     deep = b'{"x":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
     rows = decoded([b'{"text":"a"}', deep, b'{"text":"b"}'])
     assert [row["text"] for row in rows] == ["a", None, "b"]

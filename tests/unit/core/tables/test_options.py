@@ -1,4 +1,4 @@
-"""Options are read by their names; what is wrong is said without telling a value."""
+"""Options of tables by their names, and errors that never show a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARK = "Marked-Secret-1"
 
 
 def test_names_of_python_and_of_spark_are_the_same_options() -> None:
-    """Spark's are camelCase and may come in small letters; Python's have underscores."""
+    """Spark's names are camelCase and may come in lower case. Python's have underscores."""
     expected = TableOptions(store="tcp://h:9090", stream="a/b", max_bytes_per_trigger=5)
     for name in ("maxBytesPerTrigger", "maxbytespertrigger", "max_bytes_per_trigger"):
         given = {"store": "tcp://h:9090", "STREAM": "a/b", name: "5"}
@@ -23,7 +23,7 @@ def test_names_of_python_and_of_spark_are_the_same_options() -> None:
 
 
 def test_addresses_name_secrets_and_have_none() -> None:
-    """The place of the events has the names of the Secrets of both stores."""
+    """The place of the events names the Secrets of both stores."""
     place = TableOptions.read(
         {
             **STORE,
@@ -68,7 +68,7 @@ def test_addresses_name_secrets_and_have_none() -> None:
 def test_a_wrong_option_is_named_and_its_value_is_not(
     given: dict[str, Any], field: str, said: str
 ) -> None:
-    """A password in the wrong place appears in no message, since Spark logs messages."""
+    """Spark logs messages, so no message shows a password that is in the wrong option."""
     options = {key: one for key, one in {**STORE, **given}.items() if one is not None}
     with pytest.raises(InvalidSpec, match=said) as caught:
         assert TableOptions.read(options).place
@@ -77,14 +77,14 @@ def test_a_wrong_option_is_named_and_its_value_is_not(
 
 
 def test_a_login_in_an_option_is_answered_with_what_to_do() -> None:
-    """The remedy leads to the folder of credentials."""
+    """The remedy names the variable of the credentials' folder."""
     with pytest.raises(InvalidSpec) as caught:
         TableOptions.read({"userName": "me"})
     assert "SLUICE_CREDENTIALS_DIR" in caught.value.remedy
 
 
 def test_the_decoder_has_the_format_of_the_options() -> None:
-    """Bytes if none is given."""
+    """Without a format, events are decoded as bytes."""
     decoder = TableOptions.read(STORE).decoder(None)
     assert decoder.columns.schema.names[-1] == "event"
     assert TableOptions.read({**STORE, "format": "Csv"}).format is Format.CSV

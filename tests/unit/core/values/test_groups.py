@@ -1,4 +1,4 @@
-"""Which segments a reader group has finished while it waits for others."""
+"""Segments that a reader group has finished while it awaits others."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ SPLIT = _segment(3, 0, 0.3), _segment(4, 0.3, 1)
 
 
 def test_what_was_read_before_an_awaited_segment_is_finished() -> None:
-    """The others before it are being read."""
+    """The awaited segment's other predecessors are still being read."""
     assert finished({1: 7}, {2: frozenset({1})}, [(LEFT, RIGHT), (MERGED,)]) == {0}
 
 
 def test_nothing_is_finished_where_every_key_is_being_read() -> None:
-    """In whichever generation, also where the next ones are there."""
+    """The group may be in any generation, even if later ones exist."""
     generations = [(LEFT, RIGHT), (MERGED,), SPLIT]
     assert finished({0: 1, 1: 7}, {}, generations) == set()
     assert finished({3: 0, 4: 0}, {}, generations) == set()
 
 
 def test_a_segment_that_is_awaited_itself_is_not_finished() -> None:
-    """Its keys are those of what is read before it."""
+    """Segment 2 waits for segment 1, whose keys it takes, so only segment 0 is finished."""
     halves = _segment(2, 0.5, 0.7), _segment(3, 0.7, 1)
     over = _segment(4, 0, 0.7)
     generations = [(LEFT, RIGHT), halves, (over,)]
@@ -36,6 +36,6 @@ def test_a_segment_that_is_awaited_itself_is_not_finished() -> None:
 
 
 def test_at_the_end_of_a_sealed_stream_the_last_segments_are_finished() -> None:
-    """Nothing comes behind them that could be awaited."""
+    """The last segments have no successors that could be awaited."""
     assert finished({}, {}, [(LEFT, RIGHT), (MERGED,)]) == {2}
     assert finished({3: 5}, {}, [(MERGED,), SPLIT]) == {4}

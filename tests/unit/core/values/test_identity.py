@@ -12,7 +12,7 @@ COPY = "ab" * 16
 
 
 def copy_id(**changes: object) -> str:
-    """A copy's id with some parts changed."""
+    """Return a copy's id, with some parts changed."""
     parts: dict[str, Any] = {
         "cluster": "c",
         "namespace": "n",
@@ -23,13 +23,13 @@ def copy_id(**changes: object) -> str:
 
 
 def test_a_copy_id_never_changes() -> None:
-    """The id of a copy is the same in every version, so that an upgrade finds what it left."""
+    """The id is the same in every version, so that an upgrade finds what it left."""
     assert copy_id() == "615c8d0f05e483c1c4cc355bcd9501ff"
 
 
 @given(st.permutations(list(SPEC)), st.permutations(["scope", "stream"]))
 def test_a_copy_id_does_not_depend_on_the_order_of_keys(outer: list[str], inner: list[str]) -> None:
-    """Equal content in any order of keys gives equal ids."""
+    """Equal content gives equal ids, whatever the order of the keys."""
     shuffled = {side: {key: SPEC[side][key] for key in inner} for side in outer}
     assert copy_id(identity=shuffled) == copy_id()
 
@@ -47,12 +47,12 @@ def test_a_copy_id_does_not_depend_on_the_order_of_keys(outer: list[str], inner:
     ids=str,
 )
 def test_a_copy_id_differs_by_every_part(change: dict[str, object]) -> None:
-    """Another cluster, namespace, name, source or target is another copy."""
+    """Another cluster, namespace, name, source or target makes another copy."""
     assert copy_id(**change) != copy_id()
 
 
 def test_keys_are_32_hexadecimal_digits_and_never_meet() -> None:
-    """Each part of each segment, and the journal, has a key of its own in the store's form."""
+    """Each part of each segment, and the journal, has its own key in the store's form."""
     keys = [
         identity.staging_key(copy, segment, part)
         for copy in (COPY, "cd" * 16)
@@ -65,7 +65,7 @@ def test_keys_are_32_hexadecimal_digits_and_never_meet() -> None:
 
 
 def test_writers_and_attributes_never_meet() -> None:
-    """The fences of different parts and the attributes of one copy are different ids."""
+    """The writers of parts and the attributes of copies have different ids."""
     ids = [identity.writer_id(COPY, identity.staging_key(COPY, 0, part)) for part in range(3)]
     ids += [
         identity.publish_attribute(COPY),
@@ -77,7 +77,7 @@ def test_writers_and_attributes_never_meet() -> None:
 
 
 def test_a_stream_is_ours_by_the_whole_copy_tag() -> None:
-    """Only the tag with this copy's id makes a stream ours; that Sluice made it is not enough."""
+    """Only the tag with this copy's id counts. The tag that Sluice made a stream is not enough."""
     assert identity.owner_tags(COPY) == ("sluice.dev/managed", "sluice.dev/copy=" + COPY)
     assert identity.is_ours(identity.owner_tags(COPY), COPY)
     assert not identity.is_ours(("sluice.dev/managed",), COPY)
@@ -104,7 +104,7 @@ def test_a_stream_is_complete_by_its_own_copy_only(
 
 
 def test_a_reader_groups_identity_is_new_each_time_and_tells_who_made_it() -> None:
-    """The copy and the group's name tell; the number is the rest."""
+    """Identities with the same copy and group name have the same maker, whatever the number."""
     copy, other = "ab" * 16, "cd" * 16
     one = identity.group_identity(copy, "s", "g", 1)
     assert one != identity.group_identity(copy, "s", "g", 2)
@@ -114,7 +114,7 @@ def test_a_reader_groups_identity_is_new_each_time_and_tells_who_made_it() -> No
 
 
 def test_a_streams_copy_id_never_changes() -> None:
-    """Of a scope's copy; it follows from the whole's identity and the stream's name alone."""
+    """The id follows from the scope copy's id and the stream's name alone."""
     assert identity.stream_copy_id(COPY, "s") == "67927783bbf1a886ec0cd705c90e5c51"
     ids = {identity.stream_copy_id(copy, name) for copy in (COPY, "cd" * 16) for name in ("s", "t")}
     assert len(ids) == 4

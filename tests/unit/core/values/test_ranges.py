@@ -1,4 +1,4 @@
-"""Ranges of a stream: which segments lie between two cuts."""
+"""Ranges of a stream: the segments between two cuts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _found(stretches: list[SegmentRange]) -> list[tuple[int, int, int | None, in
 
 
 def test_all_is_between_head_and_tail() -> None:
-    """Without cuts a range is the whole stream, by generations."""
+    """Without cuts a range is the whole stream, in order of generations."""
     assert _found(between(STREAM, None, None, field=FIELD)) == [
         (0, 0, None, None),
         (1, 0, None, None),
@@ -41,7 +41,10 @@ def test_all_is_between_head_and_tail() -> None:
 
 
 def test_a_range_begins_with_the_segments_of_its_cut() -> None:
-    """What was replaced before is left out; the cut's segments, of two generations, are first."""
+    """Segments that were replaced before are left out.
+
+    The cut's segments, of two generations, come first.
+    """
     assert _found(between(STREAM, {1: 5, 2: 6, 3: 7}, None, field=FIELD)) == [
         (2, 0, 6, None),
         (3, 0, 7, None),
@@ -51,7 +54,7 @@ def test_a_range_begins_with_the_segments_of_its_cut() -> None:
 
 
 def test_a_range_ends_with_the_segments_of_its_cut() -> None:
-    """What was made later is left out."""
+    """Segments that were made later are left out."""
     assert _found(between(STREAM, None, {1: 5, 2: 6, 3: 7}, field=FIELD)) == [
         (0, 0, None, None),
         (1, 0, None, 5),
@@ -61,7 +64,7 @@ def test_a_range_ends_with_the_segments_of_its_cut() -> None:
 
 
 def test_a_range_may_lie_within_segments() -> None:
-    """Both cuts in the same segments."""
+    """Both cuts may be in the same segments."""
     found = between(STREAM, {0: 1, 1: 2}, {0: 3, 1: 4}, field=FIELD)
     assert _found(found) == [(0, 0, 1, 3), (1, 0, 2, 4)]
 
@@ -76,7 +79,7 @@ def test_a_range_may_lie_within_segments() -> None:
     ],
 )
 def test_what_is_no_position_is_refused(cut: dict[int, int], message: str) -> None:
-    """The error names the side, and which keys are the trouble."""
+    """The error names the side of the range, and the keys that are missing or doubled."""
     for side, cuts in [("from", (cut, None)), ("to", (None, cut))]:
         with pytest.raises(InvalidSpec, match=message) as caught:
             between(STREAM, *cuts, field=FIELD)
@@ -84,7 +87,7 @@ def test_what_is_no_position_is_refused(cut: dict[int, int], message: str) -> No
 
 
 def test_segments_that_are_not_together_are_no_position() -> None:
-    """Who has come to 5 has read past 4, which takes keys of 0 as well."""
+    """A reader in segment 4 has read segment 2, which takes the keys of segment 0 after its end."""
     first = (_segment(0, 0, 0.4), _segment(1, 0.4, 1))
     second = (_segment(2, 0, 0.6), _segment(3, 0.6, 1))
     third = (_segment(4, 0.4, 0.6), _segment(5, 0, 0.4))
@@ -101,7 +104,7 @@ def test_segments_that_are_not_together_are_no_position() -> None:
     ],
 )
 def test_a_range_that_goes_backwards_is_refused(begin: dict[int, int], end: dict[int, int]) -> None:
-    """In a segment, or over scale events; the end is what the error names."""
+    """The error is at the end, whether the cuts are in one segment or differ by scale events."""
     with pytest.raises(InvalidSpec, match="before it begins") as caught:
         between(STREAM, begin, end, field=FIELD)
     assert caught.value.field == f"{FIELD}.to"
@@ -109,7 +112,7 @@ def test_a_range_that_goes_backwards_is_refused(begin: dict[int, int], end: dict
 
 @given(st.integers(0, 2**32), st.integers(0, 6))
 def test_two_ranges_that_meet_are_the_stream(seed: int, scales: int) -> None:
-    """Whatever the scale events: what is before a cut and what is after it is all, each once."""
+    """The ranges before and after a cut have each segment once, and the cut's segments in both."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     active, number = [_segment(0, 0, 0.5), _segment(1, 0.5, 1)], 2
     generations = [tuple(active)]

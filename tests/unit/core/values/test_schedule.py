@@ -1,4 +1,4 @@
-"""When something is due, by times as cron writes them."""
+"""Times when a schedule is due, written as for cron."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ SECOND = timedelta(seconds=1)
 
 
 def schedule(cron: str, zone: str = "Etc/UTC", **fields: object) -> Schedule:
-    """A schedule as YAML has it."""
+    """Return a schedule as YAML has it."""
     return Schedule.model_validate({"cron": cron, "timeZone": zone, **fields})
 
 
@@ -32,12 +32,12 @@ def schedule(cron: str, zone: str = "Etc/UTC", **fields: object) -> Schedule:
     ],
 )
 def test_the_next_time_is_that_of_the_zone(cron: str, zone: str, first: str) -> None:
-    """Whoever lives there reads it off the clock."""
+    """The fields of the schedule are times on the clock of its zone."""
     assert following(schedule(cron, zone), NOON) == datetime.fromisoformat(first)
 
 
 def test_something_is_due_from_its_time_on() -> None:
-    """Not a moment before; then until it was heeded."""
+    """A time is due from its very moment until it is handled."""
     hourly = schedule("0 * * * *")
     since = NOON - timedelta(minutes=10)
     almost = NOON - timedelta(milliseconds=1)
@@ -48,13 +48,13 @@ def test_something_is_due_from_its_time_on() -> None:
 
 
 def test_of_many_that_were_missed_the_last_one_is_due() -> None:
-    """An operator that was away for a day makes up for one run, and not for a day of them."""
+    """After a day without the operator, one run is due, not one for each missed time."""
     hourly = schedule("0 * * * *")
     assert due(hourly, since=NOON - timedelta(days=1), now=NOON + 5 * SECOND) == NOON
 
 
 def test_what_is_too_late_is_not_due() -> None:
-    """A time counts for as long as its deadline says."""
+    """A time is due only until its starting deadline."""
     limited = schedule("0 * * * *", startingDeadlineSeconds=60)
     since = NOON - timedelta(days=1)
     assert due(limited, since=since, now=NOON + 60 * SECOND) == NOON
@@ -62,7 +62,7 @@ def test_what_is_too_late_is_not_due() -> None:
 
 
 def test_an_hour_that_is_left_out_or_comes_twice_has_one_run() -> None:
-    """As Debian's cron does it, for what happens at a certain time of the day."""
+    """A daily time has one run on the days of a change of clocks, as in Debian's cron."""
     nightly = schedule("30 2 * * *", "Europe/Berlin")
     spring = datetime(2026, 3, 28, 12, 0, tzinfo=UTC)
     autumn = datetime(2026, 10, 24, 12, 0, tzinfo=UTC)
@@ -76,7 +76,7 @@ def test_an_hour_that_is_left_out_or_comes_twice_has_one_run() -> None:
 
 
 def test_what_was_due_in_an_hour_that_comes_twice_is_due_in_its_second_half() -> None:
-    """The clock of the zone shows an earlier time again, which is later all the same."""
+    """The clock of the zone then shows an earlier time again."""
     nightly = schedule("30 1 * * *", "America/New_York", startingDeadlineSeconds=3600)
     first = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
     since = first - timedelta(days=1)
@@ -96,7 +96,7 @@ def test_what_was_due_in_an_hour_that_comes_twice_is_due_in_its_second_half() ->
     ],
 )
 def test_what_has_no_times_is_refused(cron: str, zone: str, field: str, said: str) -> None:
-    """What the pattern of the field lets through, and no clock ever shows."""
+    """The field's pattern accepts these values, but no clock ever shows such a time."""
     with pytest.raises(InvalidSpec, match=said) as caught:
         following(schedule(cron, zone), NOON)
     assert caught.value.field == field

@@ -29,13 +29,13 @@ SCALE = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**
     ],
 )
 def test_sizes_are_short(count: float, expected: str) -> None:
-    """Two or three digits and a decimal unit."""
+    """A size has up to three digits and a decimal unit."""
     assert text.size(count) == expected
 
 
 @given(st.integers(0, 10**17))
 def test_sizes_are_right(count: int) -> None:
-    """What is written is the number, to the digits that are written."""
+    """The written number is right to its last digit."""
     found = re.fullmatch(r"([0-9]+(\.[0-9])?) (B|kB|MB|GB|TB|PB)", text.size(count))
     assert found is not None
     value = float(found[1]) * SCALE[found[3]]
@@ -45,7 +45,7 @@ def test_sizes_are_right(count: int) -> None:
 
 @given(st.lists(st.integers(0, 10**16), min_size=2, max_size=2).map(sorted))
 def test_a_longer_size_never_reads_as_a_shorter_one(counts: list[int]) -> None:
-    """Sizes grow with their numbers."""
+    """The written numbers grow with the sizes."""
     values = []
     for count in counts:
         number, unit = text.size(count).split()
@@ -54,20 +54,20 @@ def test_a_longer_size_never_reads_as_a_shorter_one(counts: list[int]) -> None:
 
 
 def test_rates_are_sizes_in_a_second() -> None:
-    """So are standstills."""
+    """A standstill is written as a rate of 0 B/s."""
     assert text.rate(187_000_000) == "187 MB/s"
     assert text.rate(0.0) == "0 B/s"
 
 
 @given(st.text(), st.text())
 def test_short_hashes_tell_texts_apart(one: str, other: str) -> None:
-    """Ten hexadecimal digits, the same for the same text."""
+    """A hash has ten hexadecimal digits, the same for the same text."""
     assert re.fullmatch(r"[0-9a-f]{10}", text.short_hash(one))
     assert (text.short_hash(one) == text.short_hash(other)) == (one == other)
 
 
 def test_an_instant_is_a_time_or_a_number() -> None:
-    """Bad records may have any number in place of a time. It is shown, and ends nothing."""
+    """A damaged record may have any number in place of a time. It is shown, and raises no error."""
     assert text.instant(1_777_896_000_000) == "2026-05-04T12:00:00.000Z"
     assert text.instant(-1) == "1969-12-31T23:59:59.999Z"
     for none in (10**17, -(10**17), 10**400):

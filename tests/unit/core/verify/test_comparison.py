@@ -1,4 +1,4 @@
-"""Bytes of two sides, side by side."""
+"""The bytes of two sides, compared side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Blocks = list[tuple[int, memoryview]]
 
 
 def blocks(data: bytes, start: int, cuts: list[int]) -> Blocks:
-    """The data from an offset on, cut anywhere; some blocks may be empty."""
+    """Return the data from an offset on in blocks, some of which may be empty."""
     edges = sorted([0, len(data), *(cut % (len(data) + 1) for cut in cuts)])
     return [(start + a, memoryview(data)[a:b]) for a, b in pairwise(edges)]
 
@@ -27,7 +27,7 @@ some_cuts = st.lists(st.integers(0, 1_000), max_size=8)
 def test_two_sides_come_in_step(
     one: bytes, two: bytes, first: int, second: int, cuts: list[int], others: list[int]
 ) -> None:
-    """Each byte comes once, at its offset, and beside the other side's if there is one."""
+    """Each byte comes once, at its offset, beside the other side's bytes if there are any."""
     steps = list(in_step(blocks(one, first, cuts), blocks(two, second, others)))
     assert b"".join(step.source for step in steps) == one
     assert b"".join(step.target for step in steps) == two
@@ -44,7 +44,7 @@ def test_two_sides_come_in_step(
 def test_the_first_byte_that_differs_is_found(
     one: bytes, cuts: list[int], start: int, data: st.DataObject
 ) -> None:
-    """However bytes come, and whatever differs after it."""
+    """The offset is right, whatever the blocks and whatever differs behind it."""
     at = data.draw(st.integers(0, len(one) - 1))
     rest = data.draw(st.binary(min_size=len(one) - at - 1, max_size=len(one) - at - 1))
     two = one[:at] + bytes([one[at] ^ data.draw(st.integers(1, 255))]) + rest
@@ -56,7 +56,7 @@ def test_the_first_byte_that_differs_is_found(
 
 
 def test_nothing_is_equal_to_nothing() -> None:
-    """Two empty segments have no difference, no chunk and no event."""
+    """Two empty segments have no difference, no chunks and no events."""
     extent = Extent(0, None, 5, 5)
     comparison = Comparison(Pair(extent, extent, 5, 5, 0))
     assert list(in_step([], [])) == []
@@ -66,7 +66,7 @@ def test_nothing_is_equal_to_nothing() -> None:
 
 
 def test_a_side_that_ends_first_leaves_the_other_alone() -> None:
-    """Then, and before both have begun, a step has nothing of the other side."""
+    """Before both sides begin, and after one ends, a step has bytes of one side only."""
     found = list(in_step(blocks(b"abcd", 0, []), blocks(b"BCDEF", 1, [3])))
     assert found == [
         Step(0, memoryview(b"a"), memoryview(b"")),

@@ -1,4 +1,4 @@
-"""What a StreamStore's access allows."""
+"""The operations that a StreamStore's access allows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _access(**given: Any) -> Access:
     ],
 )
 def test_what_is_listed_may_be_done(given: dict[str, Any], scope: str) -> None:
-    """Scopes by name or beginning; operations by name; all where nothing is listed."""
+    """Scopes are listed by name or prefix, operations by name. Without a list, all are allowed."""
     access.check(_access(**given), store="s", scope=scope, operations={"Create"})
 
 
 def test_without_access_everything_may_be_done() -> None:
-    """A StreamStore that says nothing allows what its own user may do."""
+    """A StreamStore without `access` allows all that its login may do in the store."""
     access.check(None, store="s", scope="any", operations={"Delete"})
 
 
@@ -74,7 +74,7 @@ def test_what_is_not_listed_is_denied(given: dict[str, Any], field: str) -> None
 def test_other_namespaces_are_admitted_by_label(
     given: dict[str, Any], labels: dict[str, str] | None, *, admitted: bool
 ) -> None:
-    """Only with a selector, and only a namespace that exists and agrees."""
+    """A namespace is admitted only by a selector, and only if it exists and agrees."""
     consent = {f"{access.CONSENT}here": "true"}
     agreed = None if labels is None else labels | consent
     try:
@@ -101,7 +101,7 @@ def test_other_namespaces_are_admitted_by_label(
 def test_a_namespace_that_does_not_agree_is_not_told_from_one_that_is_not_there(
     labels: dict[str, str] | None,
 ) -> None:
-    """Whatever the StreamStore says, which may be the asker's own."""
+    """The message is the same, whatever the StreamStore says, which may be the asker's own."""
     given = {"namespaces": "Selector", "selector": {"matchLabels": {"a": "b"}}}
     with pytest.raises(AccessDenied) as caught:
         access.check_namespace(
@@ -134,7 +134,7 @@ def _entry(*names: str, **limits: Any) -> dict[str, Any]:
 def test_a_grant_names_namespaces_by_all_of_its_labels(
     entries: list[dict[str, Any]], labels: dict[str, str] | None, count: int
 ) -> None:
-    """No labels are no consent, and so is a namespace that is not there."""
+    """A namespace without these labels, or that does not exist, has no grant."""
     assert len(access.grants(_access(sharedWith=entries), labels)) == count
     assert access.grants(None, labels) == ()
 
@@ -160,7 +160,7 @@ def test_a_grant_names_namespaces_by_all_of_its_labels(
 def test_a_shared_store_allows_what_itself_and_one_grant_allow(
     given: dict[str, Any], entries: list[dict[str, Any]], error: type[Exception] | None
 ) -> None:
-    """A grant never gives more than the store has; two grants do not add up to a third."""
+    """A grant gives no more than the store allows, and two grants do not combine."""
     store = _access(sharedWith=entries, **given)
     given_to = access.grants(store, {"a": "yes"})
     with nullcontext() if error is None else pytest.raises(error):
@@ -168,7 +168,10 @@ def test_a_shared_store_allows_what_itself_and_one_grant_allow(
 
 
 def test_a_store_of_another_namespace_that_is_not_there_is_one_that_does_not_admit() -> None:
-    """The words are the same; those about a store of one's own say that it is not there."""
+    """Both errors read the same.
+
+    For a store of its own namespace, a resource learns that it is missing.
+    """
     far = StoreRef(name="s", namespace="p")
     gone = access.not_found(far, namespace="team", field="spec.storeRef.name")
     denied = access.not_shared("p/s", field="spec.storeRef.name")
@@ -196,7 +199,7 @@ def test_a_store_of_another_namespace_that_is_not_there_is_one_that_does_not_adm
 def test_a_driver_mounts_nothing_of_another_namespace(
     address: StoreAddress, words: str | None
 ) -> None:
-    """The error says what it would need, without names."""
+    """The error lists the kinds of objects that the driver would have to mount, without names."""
     with nullcontext() if words is None else pytest.raises(LoginNotShared, match=words):
         access.check_mounts(address, store="p/s", field="spec.source.storeRef.name")
 
@@ -214,7 +217,7 @@ def test_a_driver_mounts_nothing_of_another_namespace(
 def test_whoever_may_make_a_scope_needs_to_be_allowed_to(
     given: dict[str, Any], needed: set[Operation]
 ) -> None:
-    """A prefix that may make its scope makes something, as a stream does."""
+    """An EphemeralStream with a prefix needs Create if it may make its scope."""
     body = {"storeRef": {"name": "s"}, "scope": "in", "tracking": "Observe", **given}
     spec = EphemeralStreamSpec.model_validate(body)
     assert access.needs(spec) == needed

@@ -15,7 +15,7 @@ SETTLED = StreamResult(stream="old", target="old", state=StreamState.COPIED, byt
 
 
 def plan_of(*streams: str, run: int = 1, begin: int = 5) -> Plan:
-    """The plan of a run over these streams."""
+    """Return the plan of a run over these streams."""
     plans = [
         stream_plan(
             segment_plan(100),
@@ -46,12 +46,12 @@ BEGIN = scope_log.plan_record(PLAN)
 
 
 def test_an_empty_log_says_nothing() -> None:
-    """There is no copy yet."""
+    """A log without records has no state."""
     assert fold([]) is None
 
 
 def test_results_are_found_by_their_streams_places() -> None:
-    """What has none is planned; what is in no plan follows at the end."""
+    """A stream without a result is planned. Settled streams, which have no place, come last."""
     state = fold([BEGIN, scope_log.results_record(1, {0: COPIED}), _results({1: FAILED})])
     assert state == ScopeState(PLAN, {0: COPIED, 1: FAILED})
     assert not state.is_over
@@ -64,7 +64,7 @@ def test_results_are_found_by_their_streams_places() -> None:
 
 
 def test_a_run_is_over_when_all_streams_have_ended() -> None:
-    """Failed ones have, too."""
+    """Failed streams count as ended."""
     third = COPIED.model_copy(update={"stream": "c", "target": "to-c"})
     state = fold([BEGIN, _results({0: COPIED, 1: FAILED, 2: third})])
     assert state is not None
@@ -72,7 +72,7 @@ def test_a_run_is_over_when_all_streams_have_ended() -> None:
 
 
 def test_a_run_that_is_stopped_is_over() -> None:
-    """What had not ended by then is stopped."""
+    """Streams that had not ended by then are stopped."""
     state = fold([BEGIN, _results({0: COPIED}), scope_log.stopped_record(1)])
     assert state is not None
     assert state.is_over
@@ -85,14 +85,14 @@ def test_a_run_that_is_stopped_is_over() -> None:
 
 
 def test_the_first_result_of_a_stream_counts() -> None:
-    """Another driver's changes nothing."""
+    """Another driver's later result is ignored."""
     state = fold([BEGIN, _results({0: COPIED}), _results({0: FAILED})])
     assert state is not None
     assert state.results == {0: COPIED}
 
 
 def test_the_first_plan_holds_until_its_run_is_over() -> None:
-    """Neither another one of the same run nor a later one takes its place before."""
+    """Until then, other plans of the same run or of later runs are ignored."""
     again = scope_log.plan_record(plan_of("a", begin=6))
     later = scope_log.plan_record(plan_of("b", run=2))
     state = fold([BEGIN, again, later])
@@ -102,7 +102,7 @@ def test_the_first_plan_holds_until_its_run_is_over() -> None:
 
 
 def test_what_a_late_driver_says_of_an_earlier_run_is_passed_over() -> None:
-    """Its places are those of another plan."""
+    """Results and stops of an earlier run are ignored: their places belong to another plan."""
     later = scope_log.plan_record(plan_of("b", run=2))
     late = [_results({2: COPIED}), scope_log.stopped_record(1)]
     state = fold([BEGIN, scope_log.stopped_record(1), later, *late])
@@ -111,7 +111,7 @@ def test_what_a_late_driver_says_of_an_earlier_run_is_passed_over() -> None:
 
 @pytest.mark.parametrize("at", range(6))
 def test_a_log_may_be_read_in_pieces(at: int) -> None:
-    """What was read before is not read again."""
+    """Folding the later records onto an earlier state gives the state of all records."""
     records = [
         BEGIN,
         _results({0: COPIED}),
@@ -146,13 +146,13 @@ def test_a_log_may_be_read_in_pieces(at: int) -> None:
     ],
 )
 def test_a_damaged_record_is_named(damage: dict[str, Any]) -> None:
-    """Nothing is decided on half a log."""
+    """A damaged or unknown record raises JournalDamaged."""
     with pytest.raises(JournalDamaged, match="log of a scope"):
         fold([BEGIN, damage])
 
 
 def test_a_log_that_begins_with_no_plan_is_damaged() -> None:
-    """Results of nothing cannot be."""
+    """Without a plan, no other record has a meaning."""
     with pytest.raises(JournalDamaged):
         fold([scope_log.stopped_record(1)])
 

@@ -7,5 +7,5 @@ from support.wire.tls_names import TLSNames
 
 @pytest.fixture(scope="session")
 def tls_names(tmp_path_factory: pytest.TempPathFactory) -> TLSNames:
-    """Yield an authority, and certificates of servers that it signed."""
+    """Return an authority, and certificates of servers that it signed."""
     return TLSNames(tmp_path_factory.mktemp("certificates"))

@@ -62,7 +62,7 @@ LISTINGS: dict[str, tuple[Callable[[str], Any], Callable[[PravegaStore], object]
 @pytest.mark.parametrize("method", LISTINGS)
 @pytest.mark.parametrize("told", [["x"], ["x", "y"], [""]], ids=["one", "in turn", "from the top"])
 def test_a_listing_whose_pages_repeat_ends(method: str, told: list[str]) -> None:
-    """A page that leads to an earlier page would never come to an end."""
+    """A page that leads to an earlier page raises ProtocolError: the listing would never end."""
     page, ask = LISTINGS[method]
     tokens = itertools.cycle(told)
     controller = HostileController(**{method: lambda _: page(next(tokens))})
@@ -72,7 +72,7 @@ def test_a_listing_whose_pages_repeat_ends(method: str, told: list[str]) -> None
 
 
 def test_a_listing_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client reads a bounded number of pages, however they are numbered."""
+    """The client reads a bounded number of pages, whatever their tokens."""
     monkeypatch.setattr(bounds, "MOST_PAGES", 20)
     count = itertools.count()
     controller = HostileController(
@@ -84,7 +84,7 @@ def test_a_listing_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_names_than_a_store_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client would have to keep each name."""
+    """The client would have to keep each name, so their number is bounded."""
     monkeypatch.setattr(bounds, "MOST_NAMES", 20)
     count = itertools.count()
     controller = HostileController(
@@ -97,21 +97,21 @@ def test_more_names_than_a_store_has_are_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_name_that_is_no_name_is_refused() -> None:
-    """The name has a million characters."""
+    """A name of a million characters raises ProtocolError."""
     controller = HostileController(listStreamsInScope=lambda _: _streams("1", "s" * 1_000_000))
     with controller.running() as store, pytest.raises(ProtocolError, match="1024 characters"):
         store.list_streams(NAME.scope)
 
 
 def test_an_answer_that_is_too_long_is_not_taken_in() -> None:
-    """The answer is no sign of a busy store, and would be as long the next time."""
+    """The error is not retryable as for a busy store: the next answer would be as long."""
     controller = HostileController(listStreamsInScope=lambda _: _streams("1", "s" * (5 << 20)))
     with controller.running() as store, pytest.raises(ProtocolError, match="larger than max"):
         store.list_streams(NAME.scope)
 
 
 def test_a_token_is_no_longer_than_tokens_are() -> None:
-    """The client keeps a token and sends it with each request."""
+    """The client keeps a token and sends it with each request, so its length is bounded."""
     long = pb.DelegationToken(delegationToken="t" * 1_000_000)
     controller = HostileController(getDelegationToken=lambda _: long)
     with controller.running() as store, pytest.raises(ProtocolError, match="1000000 characters"):
@@ -119,7 +119,7 @@ def test_a_token_is_no_longer_than_tokens_are() -> None:
 
 
 def test_a_host_is_no_longer_than_hosts_are() -> None:
-    """The client keeps a host name and resolves it."""
+    """The client keeps a host name and resolves it, so its length is bounded."""
     node = pb.NodeUri(endpoint="h" * 1_000_000, port=1)
     controller = HostileController(getURI=lambda _: node)
     with controller.running() as store, pytest.raises(ProtocolError, match="1000000 characters"):
@@ -127,7 +127,7 @@ def test_a_host_is_no_longer_than_hosts_are() -> None:
 
 
 def test_a_host_whose_name_is_none_is_an_error_of_the_store() -> None:
-    """The resolver requires that each part of a host name has at most 63 characters."""
+    """The resolver accepts at most 63 characters in each part of a host name."""
     node = pb.NodeUri(endpoint="h" * 100, port=1)
     controller = HostileController(getURI=lambda _: node)
     with controller.running() as store, pytest.raises(ProtocolError, match="no name of a host"):
@@ -152,7 +152,7 @@ def _scaled(head: int, tail: int) -> HostileController:
 
 
 def test_epochs_that_no_stream_has_are_not_asked_for() -> None:
-    """The latest segment of the stream has an epoch of two thousand million."""
+    """A latest segment of epoch 2,000,000,000 raises ProtocolError after a few calls."""
     controller = _scaled(0, 2_000_000_000 << 32)
     with controller.running() as store, pytest.raises(ProtocolError, match="2000000000 epochs"):
         store.generations(NAME)
@@ -162,7 +162,7 @@ def test_epochs_that_no_stream_has_are_not_asked_for() -> None:
 def test_epochs_with_more_segments_than_streams_have_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each single epoch may be valid."""
+    """The sum is bounded, although each single epoch may be valid."""
     monkeypatch.setattr(epochs, "MOST_MADE", 100)
     controller = _scaled(0, 1000 << 32)
     with controller.running() as store, pytest.raises(ProtocolError, match="100 segments"):
@@ -171,7 +171,7 @@ def test_epochs_with_more_segments_than_streams_have_are_refused(
 
 
 def test_the_last_epoch_of_a_sealed_stream_is_not_looked_for_without_end() -> None:
-    """The controller answers for each epoch with a segment."""
+    """The search ends although the controller has a segment for each epoch."""
     controller = _scaled(0, 0)
     controller.answers["getCurrentSegments"] = lambda _: pb.SegmentRanges()
     with controller.running() as store, pytest.raises(ProtocolError, match="more than streams"):
@@ -189,7 +189,7 @@ def test_an_epoch_of_more_segments_than_a_store_has_is_refused() -> None:
 
 
 def test_what_a_controller_tells_counts_for_the_look() -> None:
-    """The answer counts though a thread that all looks share makes the call."""
+    """The answer counts although a thread that all looks share makes the call."""
     controller = _scaled(0, 0)
     many = pb.SegmentRanges(segmentRanges=[pb.SegmentRange(maxKey=1.0)] * 5_000)
     controller.answers["getCurrentSegments"] = lambda _: many

@@ -1,4 +1,4 @@
-"""A channel to a controller whose host goes away silently."""
+"""A channel to a controller whose host vanishes without closing its connections."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def _answered_at_last(directory: Directory) -> bool:
 def test_a_channel_whose_host_is_gone_is_replaced_before_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The failed call may be repeated, and a repetition soon has a new connection.
+    """The failed call may be repeated, and a repetition soon gets a new connection.
 
-    The library reports the broken connection to a call before it drops the connection. A repetition
-    at once may get the same connection, and fail at once.
+    The library reports the broken connection to a call before it drops the connection. So a
+    repetition at once may get the same connection, and fail at once.
     """
     options = dict(channel._OPTIONS) | {"grpc.keepalive_timeout_ms": 1000}
     monkeypatch.setattr(channel, "_OPTIONS", tuple(options.items()))

@@ -1,4 +1,4 @@
-"""A controller with and without TLS, and the errors where the address expects otherwise."""
+"""A controller with and without TLS, and the errors if the address expects the opposite."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ADDRESS = "spec.pravega.controllerURI"
 def client(
     port: int, trust: Trust | None, *, login: Credentials | None = None
 ) -> Iterator[PravegaStore]:
-    """Yield a store whose controller listens there; by TLS with `trust`."""
+    """Yield a store whose controller listens on this port; with `trust`, by TLS."""
     uri = f"{'tls' if trust else 'tcp'}://{HOST}:{port}"
     timeouts = StoreTimeouts(connect=5, call=10, stall=5)
     store = PravegaStore(uri, credentials=login, timeouts=timeouts, trust=trust)
@@ -49,14 +49,14 @@ def client(
 
 
 def refused(store: PravegaStore) -> BackendError:
-    """Return the error of a call."""
+    """Return the error of a call, which has to fail."""
     with pytest.raises(BackendError) as caught:
         store.scope_exists("any")
     return caught.value
 
 
 def failure(store: PravegaStore) -> BackendError | None:
-    """Return the error of a call; None if it was answered."""
+    """Return the error of a call; None if it succeeds."""
     try:
         store.scope_exists("any")
     except BackendError as error:
@@ -68,7 +68,7 @@ def failure(store: PravegaStore) -> BackendError | None:
 def test_a_controller_is_known_by_its_certificate(
     tls_names: TLSNames, host: str, name: str | None
 ) -> None:
-    """It must be for its address, or for the name in the store's spec."""
+    """The certificate must be for the controller's address, or for the name in the store's spec."""
     trust = Trust(ca=tls_names.bundle, server_name=name)
     with controller(tls_names.certificate(host)) as port, client(port, trust) as store:
         assert store.scope_exists("any")
@@ -90,7 +90,7 @@ def test_a_controller_of_another_authority_or_name_is_refused(tls_names: TLSName
 
 
 def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNames) -> None:
-    """The first one needs another address. The second one is tried again."""
+    """A controller without TLS needs another address. One that is away is tried again."""
     with controller(None) as port, client(port, tls_names.trust) as store:
         error = refused(store)
         assert isinstance(error, ProtocolError)
@@ -105,7 +105,7 @@ def test_a_controller_without_tls_is_told_from_one_that_is_away(tls_names: TLSNa
 def test_a_controller_with_tls_is_told_where_the_address_asks_for_none(
     tls_names: TLSNames,
 ) -> None:
-    """If it has answered before, it counts as unreachable."""
+    """ProtocolError has the remedy to write the address as tls://host:port."""
     with controller(tls_names.certificate(HOST)) as port, client(port, None) as store:
         error = refused(store)
         assert isinstance(error, ProtocolError)
@@ -142,7 +142,7 @@ def test_a_controller_whose_certificates_are_changed_is_found_again(
 
 
 def test_a_password_that_was_accepted_before_is_waited_for(tmp_path: Path) -> None:
-    """The store refuses it at some moment, and its file has the new one later."""
+    """The store has a new password earlier than the mounted file, so the refusal may be retried."""
     valid = ["old"]
     for key, text in (("username", "user"), ("password", "old")):
         (tmp_path / "login").mkdir(exist_ok=True)
@@ -160,7 +160,7 @@ def test_a_password_that_was_accepted_before_is_waited_for(tmp_path: Path) -> No
 
 
 def test_a_controller_behind_a_proxy_gets_the_clients_certificate(tls_names: TLSNames) -> None:
-    """If a certificate is missing, the error names the field."""
+    """Without a client certificate, the error names the spec's field for it."""
     made = tls_names.authority.issue("caller")
     client_certificate = ClientCertificate(made.chain.read_text(), made.key.read_text())
     trust = Trust(ca=tls_names.bundle, client=client_certificate)

@@ -1,4 +1,4 @@
-"""A silent store, which one caller at a time tries now and then."""
+"""The circuit: after a silent call, one caller at a time tries the store now and then."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Store:
         self.circuit = Circuit(rest, patience=1, clock=lambda: self.now)
 
     def ask(self, error: Exception | None = None, *, seconds: float = 1) -> None:
-        """Call the store; it answers, or not in time, which takes a while."""
+        """Call the store. It answers, fails with the error, or takes the seconds of a timeout."""
         with self.circuit.asked():
             self.asked += 1
             self.now += seconds if isinstance(error, StoreTimeout) else 0
@@ -33,7 +33,7 @@ class Store:
                 raise error
 
     def is_left_alone(self) -> bool:
-        """Tell whether no call is let through to it."""
+        """Tell whether calls are refused without asking the store."""
         before = self.asked
         try:
             self.ask()
@@ -43,13 +43,13 @@ class Store:
 
 
 def fall_silent(store: Store) -> None:
-    """Leave a call unanswered."""
+    """Leave one call without an answer."""
     with pytest.raises(StoreTimeout):
         store.ask(StoreTimeout("in vain"))
 
 
 def test_a_silent_store_is_left_alone_for_a_while() -> None:
-    """Once it has answered, it is called as usual."""
+    """The rest ends after its time. Once the store answers, it is called as usual."""
     store = Store()
     fall_silent(store)
     assert store.is_left_alone()
@@ -61,7 +61,7 @@ def test_a_silent_store_is_left_alone_for_a_while() -> None:
 
 
 def test_one_at_a_time_asks_a_silent_store() -> None:
-    """All other callers would wait as long as the first one."""
+    """Other callers fail at once, instead of waiting as long as the first one."""
     store = Store()
     fall_silent(store)
     store.now += REST
@@ -78,7 +78,7 @@ def test_one_at_a_time_asks_a_silent_store() -> None:
 
 
 def test_whoever_asks_a_silent_store_may_ask_on() -> None:
-    """One purpose may take several calls."""
+    """The calls within that caller's block are let through, since one purpose may need several."""
     store = Store()
     fall_silent(store)
     store.now += REST
@@ -87,7 +87,7 @@ def test_whoever_asks_a_silent_store_may_ask_on() -> None:
 
 
 def test_who_had_no_time_for_an_answer_tells_of_no_silence() -> None:
-    """A look that was too short ends in the midst of a call to a healthy store."""
+    """A timeout shorter than the patience may interrupt a call to a healthy store."""
     store = Store()
     with pytest.raises(StoreTimeout):
         store.ask(StoreTimeout("no time"), seconds=0.5)
@@ -95,7 +95,7 @@ def test_who_had_no_time_for_an_answer_tells_of_no_silence() -> None:
 
 
 def test_one_call_that_is_late_is_no_silence() -> None:
-    """The store answers other calls meanwhile."""
+    """A late call does not count if the store answered another call meanwhile."""
     store = Store()
     with suppress(StoreTimeout), store.circuit.asked():
         store.now += 1
@@ -106,7 +106,7 @@ def test_one_call_that_is_late_is_no_silence() -> None:
 
 
 def test_a_refusal_is_an_answer_and_a_broken_line_is_none() -> None:
-    """Neither counts as silence."""
+    """Neither error makes the circuit refuse calls."""
     store = Store()
     for error in (StreamNotFound("none"), StoreUnavailable("refused")):
         with pytest.raises(type(error)):
@@ -115,14 +115,14 @@ def test_a_refusal_is_an_answer_and_a_broken_line_is_none() -> None:
 
 
 def test_nobody_is_kept_from_a_store_where_nobody_else_would_suffer() -> None:
-    """A driver has one copy to do, and patience."""
+    """A rest of 0 seconds turns the circuit off, as for a driver, which has one copy to do."""
     store = Store(rest=0)
     fall_silent(store)
     assert not store.is_left_alone()
 
 
 def test_a_black_hole_is_fallen_into_once() -> None:
-    """This holds for the controller's calls and for segment stores' calls."""
+    """After one timeout, calls to the controller and to segment stores fail at once."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         timeouts = StoreTimeouts(connect=0.2, call=0.2, stall=1, rest=600)
         uri = f"tcp://127.0.0.1:{silent.getsockname()[1]}"

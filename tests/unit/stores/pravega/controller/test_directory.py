@@ -29,7 +29,7 @@ def directory() -> Directory:
 def test_owners_are_answered_although_they_are_forgotten_meanwhile(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cache that another thread empties during the call loses no answer."""
+    """The result is complete even if another thread empties the cache during the call."""
     known, new = Endpoint("a", 1), Endpoint("b", 2)
 
     def run(_call: Any) -> list[Endpoint]:
@@ -45,7 +45,7 @@ def test_owners_are_answered_although_they_are_forgotten_meanwhile(
 def test_a_server_that_is_away_is_forgotten_for_all_of_its_segments(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are looked up in one call. Segments of another server are kept."""
+    """One call looks all of them up again, and segments of other servers stay in the cache."""
     old, other, new = Endpoint("a", 1), Endpoint("b", 1), Endpoint("c", 1)
     beside = "scope/stream/2.#epoch.0"
     monkeypatch.setattr(directory, "run", lambda _call: [old, other, old])
@@ -56,7 +56,10 @@ def test_a_server_that_is_away_is_forgotten_for_all_of_its_segments(
 
 
 def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
-    """Credentials change during calls: each call fails as for an unreachable store."""
+    """A change of credentials closes the client.
+
+    Its calls raise StoreUnavailable, which is retryable.
+    """
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(4) as threads:
         endpoint = Endpoint("127.0.0.1", silent.getsockname()[1])
         directory = Directory(endpoint, credentials=None, timeouts=StoreTimeouts(call=60))
@@ -76,7 +79,7 @@ def test_a_call_that_another_thread_cuts_off_is_one_to_try_again() -> None:
 def test_a_call_of_a_loop_that_has_ended_is_one_to_try_again(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So is a call that came a moment too late."""
+    """A call to a client that was just closed raises StoreUnavailable, too."""
     client = directory._connect()
     directory.close()
     monkeypatch.setattr(directory, "_connect", lambda: client)
@@ -90,14 +93,14 @@ def test_nobody_asks_for_a_token_without_credentials(directory: Directory) -> No
 
 
 def test_a_token_says_when_it_expires() -> None:
-    """The expiry is read from the token's claims."""
+    """The expiry is in the token's claims."""
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 4711}).encode()).decode().rstrip("=")
     assert expiry_of(f"head.{claims}.signature", now=1000) == 4711
 
 
 @pytest.mark.parametrize("token", ["", "a.b", "a.e30.c", "a.\u00fc.c", "a.W10.c", "a.bnVsbA.c"])
 def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
-    """A token without an expiry is used for less than the store's default."""
+    """A token without an expiry is used for less than the store's default time."""
     assert 1000 < expiry_of(token, now=1000) < 1600
 
 
@@ -105,7 +108,7 @@ def test_a_token_that_does_not_say_is_used_for_a_while(token: str) -> None:
 def test_a_token_is_used_for_most_of_its_life(
     monkeypatch: pytest.MonkeyPatch, life: float, used: float
 ) -> None:
-    """This holds for short lives, too: otherwise each request would ask for a token."""
+    """A token with a short life is used too: otherwise each request would ask for a new one."""
     now, made = [1000.0], 0
     monkeypatch.setattr(directory_module, "time", lambda: now[0])
     directory = Directory(

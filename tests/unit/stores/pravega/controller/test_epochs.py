@@ -1,4 +1,4 @@
-"""Ids of segments that are not made yet."""
+"""Ids of segments that a scale event is going to make."""
 
 from itertools import pairwise
 
@@ -27,11 +27,11 @@ def _ranges(*edges: float) -> list[KeyRange]:
 def test_segments_are_numbered_as_a_live_controller_did(
     edges: tuple[float, ...], numbers: tuple[int, ...]
 ) -> None:
-    """The order is that of their lower edges in a Java HashMap, not of their keys."""
+    """The order is that of the lower edges in a Java HashMap, not that of the keys."""
     assert following([0, 1], [_ranges(*edges)]) == [tuple(EPOCH | one for one in numbers)]
 
 
 def test_numbers_and_epochs_count_through() -> None:
-    """They begin at the latest segment, and cover all scale events to come."""
+    """Numbers begin after the latest segment, and continue over several scale events."""
     found = following([EPOCH | 4, EPOCH | 5], [_ranges(0, 1), _ranges(0, 0.5, 1)])
     assert found == [(2 * EPOCH | 6,), (3 * EPOCH | 7, 3 * EPOCH | 8)]

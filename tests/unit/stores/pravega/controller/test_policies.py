@@ -35,26 +35,26 @@ CONFIGS = st.builds(
 
 @given(CONFIGS)
 def test_a_configuration_survives_the_way_to_the_controller_and_back(config: StreamConfig) -> None:
-    """No part of a configuration is lost or changed, over the bytes of the message too."""
+    """Each part of a configuration is unchanged after the message's bytes were written and read."""
     message = to_message(NAME, config)
     assert from_message(pb.StreamConfig.FromString(message.SerializeToString())) == config
     assert (message.streamInfo.scope, message.streamInfo.stream) == ("plant", "sensors")
 
 
 def test_a_stream_that_keeps_everything_has_no_retention_policy() -> None:
-    """No retention is sent as no policy, as the store's own clients do."""
+    """The message has no policy then, as those of the store's own clients."""
     assert not to_message(NAME, StreamConfig()).HasField("retentionPolicy")
 
 
 def test_a_number_that_the_store_cannot_hold_is_refused() -> None:
-    """A rate beyond 31 bits is an error of the spec, with the stream's name."""
+    """A rate beyond 31 bits raises InvalidSpec with the stream's name."""
     config = StreamConfig(scaling=Scaling(target_rate=2**31))
     with pytest.raises(InvalidSpec, match="plant/sensors"):
         to_message(NAME, config)
 
 
 def test_a_policy_of_a_kind_unknown_to_us_is_not_taken_for_another() -> None:
-    """A newer controller's policy is an error, and is never dropped silently."""
+    """A newer controller's policy raises ProtocolError, and is not dropped."""
     message = to_message(NAME, StreamConfig())
     message.retentionPolicy.retentionType = 77  # type: ignore[assignment]
     with pytest.raises(ProtocolError, match="unknown kind"):

@@ -29,7 +29,7 @@ cut_dicts = st.dictionaries(
 
 
 def test_a_clients_text_is_read() -> None:
-    """The text is compressed, or plain."""
+    """The text may be compressed or plain, with white space around it."""
     assert cuts.read(CLIENTS) == (NAME, CUT)
     plain = gzip.decompress(base64.b64decode(CLIENTS)).decode()
     assert cuts.read(f"  {plain}\n") == (NAME, CUT)
@@ -37,7 +37,7 @@ def test_a_clients_text_is_read() -> None:
 
 @given(cut_dicts)
 def test_what_is_written_is_read(cut: dict[int, int]) -> None:
-    """Sluice's own text is read as the cut that it was made from."""
+    """A text that Sluice wrote is read as the same stream and cut."""
     assert cuts.read(cuts.write(NAME, cut)) == (NAME, cut)
 
 
@@ -62,7 +62,7 @@ def _packed(text: str) -> str:
     ids=range(10),
 )
 def test_other_text_is_refused(text: str) -> None:
-    """The error has the remedy for any text."""
+    """InvalidSpec has a remedy, which names the client's method for such a text."""
     with pytest.raises(InvalidSpec) as caught:
         cuts.read(text)
     assert "StreamCut.asText" in str(caught.value.remedy)

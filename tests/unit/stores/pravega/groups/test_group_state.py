@@ -106,16 +106,16 @@ def _recorded(*names: str) -> GroupState:
 
 
 def test_what_readers_wrote_is_read() -> None:
-    """Two readers come in turn, with a scale event and checkpoints.
+    """The record is of two readers in turn, with a scale event and checkpoints.
 
-    The first one read 1,500 events of 108 bytes, the other one as many.
+    Each reader read 1,500 events of 108 bytes.
     """
     at = {1: 165_996, EPOCH | 2: 25_164, EPOCH | 3: 24_840}
     assert _recorded("life") == GroupState((), {STREAM: at}, {})
 
 
 def test_each_change_of_the_client_is_read() -> None:
-    """The state equals the client's own, and is the same when written anew."""
+    """The state equals the client's own, also after the client wrote it anew."""
     awaiting = {STREAM: {EPOCH | 2: frozenset({1})}}
     working = GroupState(("r",), {STREAM: {1: 60}}, awaiting)
     left = GroupState((), {STREAM: {1: 77}}, awaiting, changing=True)
@@ -128,19 +128,19 @@ def test_each_change_of_the_client_is_read() -> None:
 
 @given(starts)
 def test_a_group_begins_where_it_is_told(start: dict[StreamName, dict[int, int]]) -> None:
-    """Sluice's own record is read as it was meant."""
+    """Sluice's own first record has the positions that were given."""
     record = group_state.first_record(start, settings=SETTINGS, identity=IDENTITY)
     assert _read(record) == GroupState((), start, {})
 
 
 def test_readers_online_are_named() -> None:
-    """The result has the segments of each reader, and the unassigned ones."""
+    """The state has the readers' names, and the positions of assigned and unassigned segments."""
     state = _read(_begun(_0=5, _1=6), _changes(JOIN, _acquire(1)))
     assert state == GroupState(("r",), {STREAM: {0: 5, 1: 6}}, {})
 
 
 def test_a_reader_that_leaves_tells_its_positions() -> None:
-    """A segment that it leaves out keeps its known position, as for the client."""
+    """A segment that the reader does not mention keeps its position, as in the client."""
     begun = _begun(_0=5, _1=6)
     state = _read(begun, _changes(JOIN, _acquire(0), _acquire(1)), _changes(_leave(_1=60)))
     assert state == GroupState((), {STREAM: {0: 5, 1: 60}}, {})
@@ -148,19 +148,19 @@ def test_a_reader_that_leaves_tells_its_positions() -> None:
 
 @pytest.mark.parametrize(("checkpoint", "known"), [("c", 50), ("c_SILENT_", 5)])
 def test_a_checkpoint_tells_positions_unless_it_is_silent(checkpoint: str, known: int) -> None:
-    """They count when a reader dies and is removed without positions."""
+    """A checkpoint's positions count when a dead reader is removed without positions."""
     changes = (JOIN, _acquire(0), _reach(checkpoint, _0=50), _leave())
     assert _read(_begun(_0=5), _changes(*changes)).positions == {STREAM: {0: known}}
 
 
 def test_a_released_segment_is_where_its_reader_said() -> None:
-    """Another reader may take it."""
+    """Another reader begins at the position in the release."""
     release = _change(4, READER + _place(0) + to.int64(77))
     assert _read(_begun(_0=5), _changes(JOIN, _acquire(0), release)).positions == {STREAM: {0: 77}}
 
 
 def test_a_merged_segment_is_awaited_until_all_before_it_are_read() -> None:
-    """Until then the group has no position for the keys of its read predecessors."""
+    """Until then the group has no position for the keys of the predecessors that it has read."""
     merged = EPOCH | 2
     begun = (_begun(_0=5, _1=6), _changes(JOIN, _acquire(0), _acquire(1)))
     first = _changes(_complete(0, {merged: [0, 1]}))
@@ -171,7 +171,7 @@ def test_a_merged_segment_is_awaited_until_all_before_it_are_read() -> None:
 
 
 def test_the_whole_state_written_anew_counts() -> None:
-    """Earlier records do not count, nor do changes of truncated records."""
+    """Earlier records are ignored, so they may be truncated."""
     merged = EPOCH | 2
     anew = to.versioned(
         [
@@ -194,7 +194,7 @@ def test_the_whole_state_written_anew_counts() -> None:
 
 
 def test_a_group_being_configured_anew_says_so() -> None:
-    """Its positions change then, once it begins again."""
+    """The state is marked as changing until the group begins again, at new positions."""
     configuring = _changes(_change(12, b"\1"))
     assert _read(_begun(_0=5), configuring).changing
     again = to.versioned([to.array(b"config") + _places({0: 9}) + to.count(0)], kind=0)
@@ -202,7 +202,7 @@ def test_a_group_being_configured_anew_says_so() -> None:
 
 
 def test_without_a_beginning_there_is_no_state() -> None:
-    """The controller has made the group, and no client has begun it."""
+    """The controller has made the group, but no client has written its first record."""
     assert group_state.read(b"") is None
 
 
@@ -226,14 +226,14 @@ def test_without_a_beginning_there_is_no_state() -> None:
     ids=range(13),
 )
 def test_what_no_known_client_writes_is_refused(bad: bytes) -> None:
-    """Examples are unknown kinds, formats and versions, wrong lengths, and contradictions."""
+    """Unknown kinds and versions, wrong lengths and contradictions raise ProtocolError."""
     with pytest.raises(ProtocolError, match="cannot be read"):
         _read(_begun(_0=5), bad)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_state_or_refused(data: bytes) -> None:
-    """No bytes cause another error or endless work."""
+    """Arbitrary bytes raise no error but ProtocolError, and cause no endless work."""
     try:
         group_state.read(_begun(_0=5) + data)
     except ProtocolError:

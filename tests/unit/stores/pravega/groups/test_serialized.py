@@ -1,4 +1,4 @@
-"""Numbers and objects as Pravega's clients serialize them."""
+"""Numbers and objects in the form that Pravega's clients serialize."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.stores.pravega.groups.serialized import Input
 
 @given(st.integers(0, (1 << 30) - 1))
 def test_a_count_is_read_as_it_was_written(number: int) -> None:
-    """A count has one, two or four bytes."""
+    """A count takes one, two or four bytes."""
     data = Input(to.count(number))
     assert (data.count(), data.left) == (number, 0)
 
@@ -35,20 +35,20 @@ def test_a_count_is_read_as_it_was_written(number: int) -> None:
 def test_compact_numbers_have_their_length_in_their_first_bits(
     number: int, plain: str, signed: str
 ) -> None:
-    """A sign bit shifts all of them by one."""
+    """Signed numbers have one bit less for their value."""
     assert to.compact(number).hex() == plain
     assert to.compact(number, sign=True).hex() == signed
 
 
 def test_a_number_that_has_no_compact_form_is_refused() -> None:
-    """Nothing is written for it."""
+    """A number of more than 62 bits raises ValueError."""
     with pytest.raises(ValueError, match="too large"):
         to.compact(1 << 62)
 
 
 @given(st.dictionaries(st.text(max_size=20), st.integers(-(1 << 63), (1 << 63) - 1)))
 def test_an_object_is_read_as_it_was_written(values: dict[str, int]) -> None:
-    """Its revisions follow one another, each with its length."""
+    """An object's revisions follow one another, each with its length."""
     data = Input(to.versioned([to.mapping(values, to.text, to.int64), to.double(0.5)]))
     data.format()
     first, second = data.revisions(2)
@@ -57,12 +57,12 @@ def test_an_object_is_read_as_it_was_written(values: dict[str, int]) -> None:
 
 
 def test_text_that_is_no_utf_8_is_shown() -> None:
-    """Java writes rare characters in a form of its own."""
+    """Java writes rare characters in a form of its own, which is shown as escapes."""
     assert Input(b"\0\3a\xc0\x80").text() == "a\\xc0\\x80"
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\5a", b"\1\0\0"])
 def test_less_than_is_announced_is_refused(data: bytes) -> None:
-    """The error names its subject."""
+    """Missing bytes raise ProtocolError, which names a reader group."""
     with pytest.raises(ProtocolError, match="reader group"):
         Input(data).text()

@@ -1,4 +1,4 @@
-"""Attributes as they are stored, whatever the store has in memory."""
+"""Attributes are read as they are stored, whatever the store has in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)
 
 
 def client(server: Forgetful, *, writes: bool = True) -> PravegaStore:
-    """Make a client whose segments are all on that server; its user may write, or only read."""
+    """Make a client whose segments are all on that server. Its user may write, or only read."""
     store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=TIMEOUTS)
 
     def owners(names: Iterator[str]) -> list[Endpoint]:
@@ -91,7 +91,7 @@ def test_a_store_that_forgets_tells_what_is_stored(
 ) -> None:
     """Reads and compare-and-sets see the last value, whenever the store forgets.
 
-    So they do when the store refuses updates because others read the compared attribute.
+    They also do while the store refuses updates because other clients read the attribute.
     """
     stored: dict[tuple[str, UUID], int] = {}
     users.server.forget()
@@ -136,7 +136,7 @@ def test_a_compare_and_set_that_is_refused_for_a_look_at_it_is_tried_again(
 
 
 def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> None:
-    """The error does not claim that the attribute had another value."""
+    """StoreBusy does not claim that the attribute had another value."""
     with Forgetful({NAMES[0]: {}}, contested=1000) as server, closing(client(server)) as store:
         with pytest.raises(StoreBusy):
             store.set_attribute(NAMES[0], CompareAndSet(MARKS[0], None, 8))
@@ -145,7 +145,7 @@ def test_a_compare_and_set_that_is_always_refused_for_looks_is_given_up() -> Non
 
 
 def test_a_sealed_segment_tells_what_is_stored() -> None:
-    """It takes no update that would load a value, but an append can be set up."""
+    """A sealed segment takes no update that would load a value, so an append's setup loads it."""
     with Forgetful(guarded=True) as server:
         server.set(NAMES[0], MARKS[0], 7)
         server.sealed.add(NAMES[0])
@@ -155,7 +155,7 @@ def test_a_sealed_segment_tells_what_is_stored() -> None:
 
 
 def test_who_may_only_read_is_told_why_a_sealed_segment_says_nothing() -> None:
-    """A mark that cannot be read does not count as missing."""
+    """A mark that the user cannot read raises PermissionDenied, and does not count as missing."""
     with Forgetful(guarded=True) as server:
         server.set(NAMES[0], MARKS[0], 7)
         server.sealed.add(NAMES[0])
@@ -168,7 +168,7 @@ def test_who_may_only_read_is_told_why_a_sealed_segment_says_nothing() -> None:
 
 
 def test_values_that_are_always_in_memory_are_asked_for_there() -> None:
-    """No append is set up for counts and times of streams that are only read."""
+    """Reading counts and times sets up no append."""
     with Forgetful() as server:
         server.set(NAMES[0], EVENT_COUNT, 3)
         with closing(client(server)) as store:
@@ -178,7 +178,10 @@ def test_values_that_are_always_in_memory_are_asked_for_there() -> None:
 
 
 def test_no_connection_of_the_store_remembers_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store keeps a writer for each append until its connection ends."""
+    """The store keeps a writer for each setup until its connection ends.
+
+    So the client renews a connection after a number of setups.
+    """
     monkeypatch.setattr(store_module, "_MOST_SETUPS", 10)
     with Forgetful() as server:
         server.index[NAMES[0]] = {}

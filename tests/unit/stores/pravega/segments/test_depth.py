@@ -1,4 +1,4 @@
-"""The depth of reading ahead, which follows the delay up to a limit."""
+"""The depth of reading ahead, which grows with the delay up to a limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.stores.pravega.segments.reader import DEPTH, Depth
 
 
 def replies(depth: Depth, count: int, *, waited: float, worked: float = 1.0) -> list[int]:
-    """Return the depth after each of so many replies."""
+    """Return the depth after each of this many replies."""
     seen = []
     for _ in range(count):
         depth.add(waited, waited + worked)
@@ -20,7 +20,7 @@ def replies(depth: Depth, count: int, *, waited: float, worked: float = 1.0) -> 
 
 
 def test_reads_go_deeper_while_most_of_the_time_is_waited() -> None:
-    """A connection with a delay is filled after few replies, up to the limit."""
+    """The depth grows after a few replies that were waited for, up to the limit."""
     seen = replies(Depth(DEPTH, 24), 100, waited=2.0)
     assert seen[0] == DEPTH
     assert sorted({*seen}) == [4, 8, 16, 24]
@@ -28,7 +28,7 @@ def test_reads_go_deeper_while_most_of_the_time_is_waited() -> None:
 
 
 def test_reads_stay_as_they_are_where_the_reader_is_slow() -> None:
-    """More reads would only take memory."""
+    """More pending reads would only take memory."""
     assert {*replies(Depth(DEPTH, 24), 100, waited=0.5)} == {DEPTH}
 
 
@@ -38,7 +38,7 @@ def test_reads_stay_as_they_are_where_the_reader_is_slow() -> None:
     waits=st.lists(st.floats(0, 10), max_size=300),
 )
 def test_the_depth_is_bounded(first: int, most: int, waits: list[float]) -> None:
-    """It begins with the given depth, never shrinks, and never exceeds the limit."""
+    """The depth begins with the given one, never shrinks, and never exceeds the limit."""
     depth = Depth(first, most)
     seen = [depth.now]
     for waited in waits:

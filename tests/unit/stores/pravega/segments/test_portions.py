@@ -1,4 +1,4 @@
-"""How many bytes segments that are read side by side ask for."""
+"""Portions: the bytes that segments read side by side ask for."""
 
 import pytest
 
@@ -11,7 +11,7 @@ MIB = 1 << 20
 @pytest.mark.parametrize("count", [1, 10, 1000, 4000])
 @pytest.mark.parametrize("most", [1, 100_000, 4 * MIB, 1 << 40])
 def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
-    """This holds for any segments that are behind, in any order, beside each one's minimum."""
+    """Besides a minimum for each segment, all portions together stay within the bound."""
     portions = Portions(most)
     segments = [Portion() for _ in range(count)]
     total = sum(each.size for each in segments)
@@ -29,7 +29,7 @@ def test_all_together_keep_within_the_bound(count: int, most: int) -> None:
 
 
 def test_a_segment_that_is_behind_asks_for_more() -> None:
-    """Beside thousands that wait at their tails, it has half of all bytes."""
+    """The segment gets a whole block, although thousands of segments wait at their tails."""
     portions = Portions(4 * MIB)
     for _ in range(2000):
         portions.take(Portion(), 2000)
@@ -40,6 +40,6 @@ def test_a_segment_that_is_behind_asks_for_more() -> None:
 
 
 def test_nothing_is_no_bound() -> None:
-    """A bound of no bytes is a mistake of the caller."""
+    """A bound of 0 bytes raises ValueError."""
     with pytest.raises(ValueError, match="not 0"):
         Portions(0)

@@ -1,4 +1,4 @@
-"""The messages of a client to a store that is to seal a segment."""
+"""The messages to a store that is to seal a segment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUTS = StoreTimeouts(connect=5, call=5, stall=5)
 
 
 def sealed_at(server: ScriptedStore) -> None:
-    """Seal a segment of that server's."""
+    """Seal a segment on that server."""
     with closing(PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=TIMEOUTS)) as store:
 
         def owners(names: Iterable[str]) -> list[Endpoint]:
@@ -38,7 +38,7 @@ def sealed_at(server: ScriptedStore) -> None:
 
 
 def test_a_segment_that_is_sealed_now_is_left_at_that() -> None:
-    """The store knows all of it."""
+    """After the store's reply, the client sends nothing more."""
 
     def script(peer: Peer) -> None:
         asked = peer.expect(m.SealSegment)
@@ -50,7 +50,7 @@ def test_a_segment_that_is_sealed_now_is_left_at_that() -> None:
 
 
 def test_a_segment_that_was_sealed_before_is_looked_at_by_its_store() -> None:
-    """A truncation to where it begins takes nothing away, and has the store look."""
+    """The client truncates it at offset 0, which deletes nothing and makes the store look at it."""
 
     def script(peer: Peer) -> None:
         asked = peer.expect(m.SealSegment)

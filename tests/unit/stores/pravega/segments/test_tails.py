@@ -1,4 +1,4 @@
-"""Segments that are followed: what comes of them, what is asked for, and how each one ends."""
+"""Segments that are followed: their bytes, the requests for more, and their ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 
 def test_blocks_come_in_order_and_then_the_end() -> None:
-    """The next block is asked for behind the last one; a segment that ended is asked no more."""
+    """Each block is requested behind the last one.
+
+    A segment that has ended gets no more requests.
+    """
 
     def serve(peer: Peer) -> None:
         tell(peer, length=3)
@@ -64,7 +67,7 @@ def test_blocks_come_in_order_and_then_the_end() -> None:
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -> None:
-    """The request goes at once if there is more, else with the next call, within the bound."""
+    """The request goes at once if the segment is behind, otherwise with the next call."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -88,7 +91,7 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed(*, behind: bool) -> None:
-    """One block may still come, if its request was sent before."""
+    """One block may still arrive, if its request was sent before the pause."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -110,7 +113,7 @@ def test_a_paused_segment_is_asked_for_no_more_until_it_is_resumed(*, behind: bo
 
 
 def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
-    """The store first reports the seal, and then the end."""
+    """The store answers the read with the seal, and the repeated read with the end."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -124,7 +127,7 @@ def test_a_segment_that_is_sealed_while_a_read_waits_ends() -> None:
 
 
 def test_a_sealed_segment_that_has_no_more_bytes_ends_at_once() -> None:
-    """No read is sent."""
+    """The segment's state tells its end, so no read is sent."""
 
     def serve(peer: Peer) -> None:
         tell(peer, sealed=True)
@@ -136,7 +139,7 @@ def test_a_sealed_segment_that_has_no_more_bytes_ends_at_once() -> None:
 
 
 def test_a_read_that_the_store_gives_up_is_asked_for_again() -> None:
-    """The store gives up reads of segments that it drops from memory."""
+    """The store answers without bytes when it drops a segment from memory."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -160,7 +163,10 @@ def test_a_read_that_the_store_gives_up_is_asked_for_again() -> None:
 def test_an_offset_that_the_segment_does_not_have_is_an_error_of_its_own(
     state: dict[str, int], kind: type[BackendError]
 ) -> None:
-    """A read of such an offset could cost all other segments their connection."""
+    """The client sends no read for such an offset.
+
+    It could cost all other segments their connection.
+    """
 
     def serve(peer: Peer) -> None:
         tell(peer, **state)
@@ -186,7 +192,7 @@ REFUSED: dict[str, tuple[Callable[[m.ReadSegment], Message], type[BackendError]]
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refusal_is_the_end_of_its_segment_alone(what: str) -> None:
-    """Others on the same connection go on, and the segment may be watched again."""
+    """Other segments on the connection go on, and this one may be watched again."""
     refusal, kind = REFUSED[what]
 
     def serve(peer: Peer) -> None:
@@ -212,7 +218,7 @@ def test_a_refusal_is_the_end_of_its_segment_alone(what: str) -> None:
 
 
 def test_thousands_of_segments_are_asked_for_some_at_a_time() -> None:
-    """States are asked for one window at a time; then each segment has one pending read."""
+    """States are requested one window at a time. Then each segment has one pending read."""
     count = 3 * tails_module._STATES
     names = [f"scope/stream/{number}.#epoch.0" for number in range(count)]
 
@@ -237,7 +243,7 @@ def test_thousands_of_segments_are_asked_for_some_at_a_time() -> None:
 
 
 def test_mistakes_of_the_caller_are_errors() -> None:
-    """A segment is watched once, from a possible offset."""
+    """Watching a segment twice, or from a negative offset, raises ValueError."""
     with following(Endpoint("127.0.0.1", 1)) as tails:
         tails.watch(NAME, 0)
         with pytest.raises(ValueError, match="watched already"):
@@ -251,7 +257,7 @@ def test_mistakes_of_the_caller_are_errors() -> None:
 def test_answers_that_share_a_record_of_tls_all_come(
     tls_names: TLSNames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first answer the socket is silent, and the library holds the others."""
+    """After the first answer the socket is silent, while TLS still holds the others."""
     monkeypatch.setattr(tails_module, "_TURN", 1)
     segments = [f"scope/stream/{number}.#epoch.0" for number in range(20)]
 

@@ -1,4 +1,4 @@
-"""Segment stores that lie, hang up and fall silent while their segments are followed."""
+"""Segment stores that lie, hang up or fall silent while their segments are followed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ LIES: dict[str, Callable[[m.ReadSegment], Message]] = {
 
 
 def test_a_store_that_gives_up_every_read_is_not_asked_for_ever() -> None:
-    """Each answer would cause another request."""
+    """An answer without bytes within a second of the last one breaks the segment."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -80,7 +80,7 @@ def test_a_store_that_gives_up_every_read_is_not_asked_for_ever() -> None:
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_store_that_lies_is_read_no_more(lie: str) -> None:
-    """None of its bytes is handed on, and all of its segments end with an error."""
+    """No byte of the wrong answer is handed on, and the store's segments end with ProtocolError."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -94,7 +94,7 @@ def test_a_store_that_lies_is_read_no_more(lie: str) -> None:
 
 
 def test_bytes_that_are_no_message_are_an_error() -> None:
-    """This holds for any bytes."""
+    """The answer of an HTTP server raises ProtocolError."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -107,7 +107,10 @@ def test_bytes_that_are_no_message_are_an_error() -> None:
 
 
 def test_a_silent_store_is_noticed() -> None:
-    """It returns no KeepAlives. A silent read at the tail alone is normal."""
+    """A store that returns no KeepAlives breaks its segments.
+
+    A read that waits at the tail does not.
+    """
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -123,7 +126,7 @@ def test_a_silent_store_is_noticed() -> None:
 
 
 def test_a_store_that_sends_keep_alives_back_is_waited_for() -> None:
-    """This lasts several times as long as the patience with a silent store."""
+    """The wait may be several times as long as the time-out for silence."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -140,7 +143,7 @@ def test_a_store_that_sends_keep_alives_back_is_waited_for() -> None:
 
 
 def test_a_caller_that_is_late_does_not_take_a_store_for_silent() -> None:
-    """The caller reads pending messages before it judges the silence."""
+    """Messages that have arrived are read before the silence is judged."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -162,7 +165,7 @@ def test_a_caller_that_is_late_does_not_take_a_store_for_silent() -> None:
 
 
 def test_a_store_that_sends_keep_alives_without_end_holds_nobody() -> None:
-    """They do not count, and come faster than they are read."""
+    """KeepAlives that come faster than they are read do not extend the deadline."""
 
     def serve(peer: Peer) -> None:
         tell(peer)
@@ -176,7 +179,7 @@ def test_a_store_that_sends_keep_alives_without_end_holds_nobody() -> None:
 
 
 def test_a_state_that_is_never_told_is_the_end_of_its_segment_alone() -> None:
-    """Others on the connection go on, and a late answer does not count."""
+    """Others on the connection go on, and a late answer is ignored."""
 
     def serve(peer: Peer) -> None:
         late = peer.expect(m.GetSegmentInfo)
@@ -199,7 +202,7 @@ def test_a_state_that_is_never_told_is_the_end_of_its_segment_alone() -> None:
 
 
 def test_no_segment_waits_for_the_state_of_others_without_end() -> None:
-    """Each segment breaks in its time, though the store never sends a state."""
+    """Each segment breaks in its time, even if the store never sends a state."""
     names = [f"scope/stream/{number}.#epoch.0" for number in range(tails_module._STATES + 1)]
 
     timeouts = StoreTimeouts(connect=5, call=0.5, stall=60)
@@ -214,7 +217,7 @@ def test_no_segment_waits_for_the_state_of_others_without_end() -> None:
 def test_a_connection_that_served_for_a_while_is_made_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each segment goes on at its position, invisibly to the caller."""
+    """Each segment continues at its position, and the caller sees no break."""
     monkeypatch.setattr(tail_links, "_CALM", 0.0)
 
     def serve(peer: Peer) -> None:
@@ -251,7 +254,7 @@ def test_a_store_that_hangs_up_at_once_breaks_its_segments() -> None:
 
 
 def test_a_store_that_nobody_reaches_breaks_its_segments() -> None:
-    """One try to connect breaks all of them at once."""
+    """One failed connection breaks all of the store's segments at once."""
     with following(Endpoint("127.0.0.1", 1)) as tails:
         for name in (NAME, OTHER):
             tails.watch(name, 0)

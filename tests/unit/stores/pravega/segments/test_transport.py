@@ -1,4 +1,4 @@
-"""Repeats, re-routing and order, against stores that break off, move and answer out of order."""
+"""Repeated requests, new owners and order, with stores that hang up, move or shuffle answers."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +35,10 @@ Served = Callable[[Endpoint], PravegaStore]
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """Yield a store whose segments all live on one server, without a controller."""
+    """Yield a function that returns a store whose segments are all on one server.
+
+    There is no controller.
+    """
     monkeypatch.setattr(transport_module, "PAUSES", (0.0, 0.0))
     timeouts = StoreTimeouts(connect=5, call=5, stall=5)
     store = PravegaStore("tcp://127.0.0.1:1", credentials=None, timeouts=timeouts)
@@ -52,24 +55,24 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 
 def tell_info(peer: Peer) -> None:
-    """Answer one question about the segment."""
+    """Answer one request for the segment's state."""
     asked = peer.expect(m.GetSegmentInfo)
     peer.say(m.StreamSegmentInfo(asked.request, NAME, True, False, False, 0, 8, 0))  # noqa: FBT003
 
 
 def hang_up(peer: Peer) -> None:
-    """Take a request and end the connection without an answer."""
+    """Take a request, and end the connection without an answer."""
     peer.expect(m.GetSegmentInfo)
 
 
 def test_a_request_is_repeated_when_the_connection_breaks(served: Served) -> None:
-    """A store that hangs up once gets the request again, over a new connection."""
+    """The request is sent again over a new connection."""
     with ScriptedStore([hang_up, tell_info]) as peer:
         assert served(peer.endpoint).infos([NAME]) == [FOUND]
 
 
 def test_patience_has_an_end(served: Served) -> None:
-    """A store that hangs up each time is an unavailable store."""
+    """After three failures in a row, the call raises StoreUnavailable."""
     with ScriptedStore([hang_up] * 3) as peer:
         store = served(peer.endpoint)
         with pytest.raises(StoreUnavailable, match="closed the connection"):
@@ -77,7 +80,7 @@ def test_patience_has_an_end(served: Served) -> None:
 
 
 def test_a_timeout_is_not_repeated(served: Served) -> None:
-    """The caller's patience ends once, not three times."""
+    """A call that exceeds its deadline is final, since the caller's time is over."""
 
     def say_nothing(peer: Peer) -> None:
         peer.expect(m.GetSegmentInfo)
@@ -92,7 +95,7 @@ def test_a_timeout_is_not_repeated(served: Served) -> None:
 
 
 def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
-    """The owner is forgotten when a server names another one."""
+    """The known owner is forgotten when it answers that the segment has moved."""
     store = served(Endpoint("unused", 1))
     places: dict[SegmentOwner, Endpoint] = {}
     store._directory._owners = places
@@ -113,7 +116,7 @@ def test_a_segment_that_moved_is_looked_up_again(served: Served) -> None:
 def test_segments_of_a_server_that_is_away_are_looked_up_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first failure is enough: no other segment waits for the dead server."""
+    """After the first failure, no other segment waits for the dead server."""
     store, beside = served(Endpoint("unused", 1)), "scope/stream/1.#epoch.0"
     directory = store._directory
     monkeypatch.delattr(directory, "owners")
@@ -129,7 +132,7 @@ def test_segments_of_a_server_that_is_away_are_looked_up_again(
 def test_a_repeated_compare_and_set_looks_at_the_value(
     served: Served, value: int, *, done: bool
 ) -> None:
-    """If its first try was lost, a refusal with the new value counts as success."""
+    """If the answer to the first try was lost, a refusal with the new value counts as success."""
 
     def lose(peer: Peer) -> None:
         peer.expect(m.UpdateAttribute)
@@ -148,7 +151,7 @@ def test_a_repeated_compare_and_set_looks_at_the_value(
 
 
 def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
-    """A merge whose answer was lost succeeded if the attribute has the new value."""
+    """A merge whose answer was lost has succeeded if the attribute has the new value."""
 
     def lose(peer: Peer) -> None:
         peer.expect(m.MergeSegments)
@@ -164,7 +167,7 @@ def test_a_repeated_merge_looks_at_the_value(served: Served) -> None:
 def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
     served: Served,
 ) -> None:
-    """The store refuses it while another client's read loads the attribute."""
+    """The store refuses the merge while another client's read loads the attribute."""
 
     def refuse(peer: Peer) -> None:
         peer.say(m.AttributeUpdated(peer.expect(m.MergeSegments).request, success=False))
@@ -176,7 +179,7 @@ def test_a_merge_that_is_refused_for_a_look_at_its_condition_is_tried_again(
 
 
 def test_an_answer_to_no_question_is_a_protocol_error(served: Served) -> None:
-    """A reply with another request number is never taken for the client's own."""
+    """A reply with another request number does not count as the answer."""
 
     def lie(peer: Peer) -> None:
         peer.say(m.SegmentCreated(peer.expect(m.CreateSegment).request + 1, NAME))
@@ -188,7 +191,7 @@ def test_an_answer_to_no_question_is_a_protocol_error(served: Served) -> None:
 
 
 def test_an_answer_of_another_kind_is_a_protocol_error(served: Served) -> None:
-    """A reply of the right number must also be of the right type."""
+    """A reply with the right number must have the right type, too."""
 
     def lie(peer: Peer) -> None:
         peer.say(m.SegmentDeleted(peer.expect(m.CreateSegment).request, NAME))
@@ -200,7 +203,7 @@ def test_an_answer_of_another_kind_is_a_protocol_error(served: Served) -> None:
 
 
 def part(asked: m.ReadSegment, data: bytes, length: int | None = None) -> m.SegmentRead:
-    """Return the reply to a read of this content, possibly short."""
+    """Return the reply to a read of this content, which may be short."""
     size = asked.length if length is None else length
     found = memoryview(data[asked.offset : asked.offset + size])
     return m.SegmentRead(NAME, asked.offset, False, False, found, asked.request)  # noqa: FBT003
@@ -244,7 +247,7 @@ def test_a_read_that_breaks_off_goes_on_where_it_was(served: Served) -> None:
 
 
 def test_a_segment_that_ends_early_is_rejected(served: Served) -> None:
-    """A reply without bytes means that the segment has no more."""
+    """A reply without bytes, at the segment's end, raises StoreRejected."""
 
     def end(peer: Peer) -> None:
         peer.say(part(peer.expect(m.ReadSegment), b""))
@@ -256,13 +259,13 @@ def test_a_segment_that_ends_early_is_rejected(served: Served) -> None:
 
 
 def set_up(peer: Peer, last: int = NOT_SET) -> None:
-    """Answer the set-up of an append."""
+    """Answer the setup of an append."""
     asked = peer.expect(m.SetupAppend)
     peer.say(m.AppendSetup(asked.request, NAME, asked.writer, last))
 
 
 def test_an_append_keeps_within_its_window(served: Served) -> None:
-    """A block is sent only when it fits."""
+    """A block is sent only when it fits into the window."""
 
     def store_slowly(peer: Peer) -> None:
         set_up(peer)
@@ -285,7 +288,10 @@ def test_an_append_keeps_within_its_window(served: Served) -> None:
 
 
 def test_confirmations_that_are_not_here_are_not_waited_for(served: Served) -> None:
-    """Existing ones are read, with the segment's length if the store sends it."""
+    """`pump` reads only confirmations that have arrived.
+
+    A confirmation has the segment's length if the store sends it.
+    """
     said = threading.Event()
 
     def confirm(peer: Peer) -> None:
@@ -314,7 +320,7 @@ def test_confirmations_that_are_not_here_are_not_waited_for(served: Served) -> N
 
 
 def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
-    """If the refusal was lost, the segment's own state shows the seal."""
+    """If the refusal was lost, the segment's state shows that it is sealed."""
 
     def drop(peer: Peer) -> None:
         set_up(peer)
@@ -333,7 +339,7 @@ def test_an_append_that_the_store_hangs_up_on_says_why(served: Served) -> None:
 
 
 def test_an_append_is_never_repeated(served: Served) -> None:
-    """After a lost connection the caller has to look at the segment."""
+    """After a lost connection, the caller has to look at the segment."""
 
     def drop(peer: Peer) -> None:
         set_up(peer)
@@ -348,7 +354,7 @@ def test_an_append_is_never_repeated(served: Served) -> None:
 
 
 def test_an_append_that_is_renewed_notices_another_writer(served: Served) -> None:
-    """A new connection goes on only where the old one ended."""
+    """A new connection continues only if the last event number is unchanged."""
 
     def other(peer: Peer) -> None:
         set_up(peer, last=99)

@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 
 def test_bytes_in_flight_are_bounded() -> None:
-    """Room is left until the limit is reached, and again once bytes are confirmed."""
+    """There is room until the limit is reached, and again once bytes are confirmed."""
     window = InFlightWindow(3 * MIB)
     for number in range(3):
         assert window.has_room(MIB)
@@ -19,7 +19,7 @@ def test_bytes_in_flight_are_bounded() -> None:
 
 
 def test_a_block_larger_than_the_window_goes_alone() -> None:
-    """A block that never fits is sent when no other block is in flight."""
+    """A block above the limit is sent when no other block is in flight."""
     window = InFlightWindow(10)
     assert window.has_room(1000)
     window.sent(1, 1000, now=0)
@@ -36,7 +36,7 @@ def test_one_acknowledgement_confirms_all_blocks_before_it() -> None:
 
 
 def test_a_late_acknowledgement_halves_the_window_once() -> None:
-    """Blocks sent before a halving do not halve it again, however late they are."""
+    """Blocks that were sent before a halving do not halve it again, however late they are."""
     window = InFlightWindow(8 * MIB, stall=1.0)
     for number in range(4):
         window.sent(number, MIB, now=0)
@@ -46,7 +46,7 @@ def test_a_late_acknowledgement_halves_the_window_once() -> None:
 
 
 def test_stalls_narrow_the_window_down_to_one_block_at_a_time() -> None:
-    """Under a store that stays slow no more than one block is in flight."""
+    """While the store stays slow, no more than one block is in flight."""
     window = InFlightWindow(8 * MIB, stall=1.0)
     for number in range(40):
         window.sent(number, MIB, now=number * 10)
@@ -57,7 +57,7 @@ def test_stalls_narrow_the_window_down_to_one_block_at_a_time() -> None:
 
 
 def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
-    """The window grows by an eighth of the bytes confirmed in time, up to its start."""
+    """The window grows by an eighth of the bytes confirmed in time, up to its first limit."""
     window = InFlightWindow(4 * MIB, stall=1.0)
     window.sent(0, MIB, now=0)
     window.acknowledged(0, now=2)
@@ -76,7 +76,7 @@ def test_a_store_that_keeps_up_again_gets_the_window_back_slowly() -> None:
     st.integers(1, 8 * MIB),
 )
 def test_the_window_never_leaves_its_bounds(blocks: list[tuple[int, float]], limit: int) -> None:
-    """The limit stays between 1 and the first one, and all bytes are accounted for."""
+    """The limit stays between 1 and the first limit, and in the end no byte is in flight."""
     window, now = InFlightWindow(limit), 0.0
     for number, (size, delay) in enumerate(blocks):
         if not window.has_room(size):

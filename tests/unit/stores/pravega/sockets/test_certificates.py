@@ -1,4 +1,4 @@
-"""Trusted and presented certificates: bundles, their rotation, those of clients."""
+"""Trusted and presented certificates: bundles, rotation, and those of clients."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ HOST = "127.0.0.1"
     ],
 )
 def test_a_bundle_without_certificates_is_refused_before_anything_is_sent(bundle: str) -> None:
-    """The error names the bundle's field."""
+    """InvalidSpec names the bundle's field."""
     with pytest.raises(InvalidSpec) as caught:
         TLS(Trust(ca=bundle))
     assert caught.value.field == "spec.pravega.tls.caBundleRef"
 
 
 def test_a_bundle_may_have_notes_in_any_language(tls_names: TLSNames) -> None:
-    """Bundles of authorities have such notes."""
+    """Bundles of real authorities contain notes between the certificates."""
     noted = f"# Müller's authority\n{tls_names.bundle}\n# end"
     with ScriptedStore([nothing], tls=tls_names.server(HOST)) as store:
         Connection.open(store.endpoint, 5, TLS(Trust(ca=noted))).close()
@@ -66,14 +66,14 @@ def mounted(tmp_path: Path, tls_names: TLSNames) -> Path:
 
 
 def trusting(file: Path) -> TLS:
-    """Make trust from the file's content."""
+    """Make the TLS of a store that trusts the file's certificates."""
     return TLS(Trust.read("_bundle/ca.crt", file.parents[1]))
 
 
 def test_a_bundle_that_was_changed_is_read_when_a_certificate_does_not_verify(
     tls_names: TLSNames, mounted: Path
 ) -> None:
-    """So the next try of the same call connects."""
+    """The same call then connects with the new bundle."""
     rotated = tls_names.other("rotated")
     tls = trusting(mounted)
     pool = ConnectionPool(5, tls=tls)
@@ -89,7 +89,7 @@ def test_a_bundle_that_was_changed_is_read_when_a_certificate_does_not_verify(
 def test_a_bundle_is_read_again_every_two_seconds_at_most(
     tls_names: TLSNames, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many clients may call a store with a wrong certificate repeatedly."""
+    """Many clients may call a store with a wrong certificate again and again."""
     now = [100.0]
     monkeypatch.setattr(tls_module, "monotonic", lambda: now[0])
     tls = trusting(mounted)
@@ -106,7 +106,7 @@ def test_a_bundle_is_read_again_every_two_seconds_at_most(
 def test_a_certificate_that_verified_before_is_waited_for_a_minute(
     tls_names: TLSNames, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file may still change. After that the refusal is final, with the same field."""
+    """In that minute the file may still change. Then the refusal is final, with the same field."""
     now = [100.0]
     tls = trusting(mounted)
     tls._grace = Grace(lambda: now[0])
@@ -134,7 +134,7 @@ def test_a_certificate_that_verified_before_is_waited_for_a_minute(
 def test_a_bundle_that_cannot_be_read_midway_leaves_the_one_before(
     tls_names: TLSNames, mounted: Path, content: str | None
 ) -> None:
-    """A volume may be half-written, or its object missing for a moment."""
+    """A file may be half-written, or missing for a moment."""
     tls = trusting(mounted)
     if content is None:
         mounted.unlink()
@@ -163,12 +163,12 @@ def asking(tls_names: TLSNames) -> ssl.SSLContext:
 
 
 def shown(certificate: Certificate) -> ClientCertificate:
-    """Read a certificate."""
+    """Return a certificate as a client presents it."""
     return ClientCertificate(certificate.chain.read_text(), certificate.key.read_text())
 
 
 def test_a_server_that_asks_for_a_certificate_gets_it(tls_names: TLSNames) -> None:
-    """The server takes the connection for that of its owner."""
+    """The server sees the certificate's subject, and no text of the client shows the key."""
     client = shown(tls_names.authority.issue("sluice"))
     tls = TLS(Trust(ca=tls_names.bundle, client=client))
     subjects: list[object] = []
@@ -194,7 +194,10 @@ def test_a_server_that_asks_for_a_certificate_gets_it(tls_names: TLSNames) -> No
 def test_a_server_that_wants_another_certificate_is_named(
     tls_names: TLSNames, version: ssl.TLSVersion, *, has: bool
 ) -> None:
-    """The error has its field. TLS 1.3 reports it after the handshake, TLS 1.2 in it."""
+    """The error has the field of the client certificate.
+
+    TLS 1.3 reports the refusal after the handshake, TLS 1.2 in it.
+    """
     client = shown(tls_names.other().issue("nobody")) if has else None
     context = asking(tls_names)
     context.minimum_version = context.maximum_version = version
@@ -205,7 +208,10 @@ def test_a_server_that_wants_another_certificate_is_named(
 
 
 def test_a_key_that_is_not_of_its_certificate_is_refused(tls_names: TLSNames) -> None:
-    """The error comes before any byte is sent, names the field, and does not show the key."""
+    """InvalidSpec is raised before any byte is sent.
+
+    It names the field, and does not show the key.
+    """
     one, other = (shown(tls_names.authority.issue(name)) for name in ("one", "another"))
     for wrong in (
         ClientCertificate(one.chain, other.key),
@@ -221,7 +227,7 @@ def test_a_key_that_is_not_of_its_certificate_is_refused(tls_names: TLSNames) ->
 def test_a_clients_certificate_that_was_changed_is_read_again(
     tls_names: TLSNames, tmp_path: Path
 ) -> None:
-    """It is read once the server refuses the old one."""
+    """The new certificate is read once the server refuses the old one."""
     folder = tmp_path / "mesh"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""The begin of TLS connections: accepted servers, and errors."""
+"""The beginning of TLS connections: accepted servers, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ADDRESS = "spec.pravega.controllerURI"
 
 
 def test_a_server_with_a_certificate_of_the_bundle_is_spoken_to(tls_names: TLSNames) -> None:
-    """Its certificate has the address at which the store locates it."""
+    """The certificate must be for the address at which the client connects."""
     with ScriptedStore([nothing], tls=tls_names.server(HOST)) as store:
         connection = Connection.open(store.endpoint, 5, TLS(tls_names.trust))
         assert connection.version == Hello().high
@@ -39,7 +39,7 @@ def test_a_server_with_a_certificate_of_the_bundle_is_spoken_to(tls_names: TLSNa
 
 
 def test_a_server_may_have_the_name_that_the_store_says(tls_names: TLSNames) -> None:
-    """So all servers of a store may share one certificate."""
+    """With `server_name`, all servers of a store may share one certificate."""
     trust = Trust(ca=tls_names.bundle, server_name="store.example")
     with ScriptedStore([nothing], tls=tls_names.server("store.example")) as store:
         Connection.open(store.endpoint, 5, TLS(trust)).close()
@@ -55,7 +55,7 @@ def test_a_server_may_have_the_name_that_the_store_says(tls_names: TLSNames) -> 
 def test_a_certificate_for_another_name_is_refused(
     tls_names: TLSNames, host: str, field: str, text: str
 ) -> None:
-    """The authority has many certificates, so the name identifies the server."""
+    """An authority signs many certificates, so the name must fit too."""
     with server(lambda peer: accept(tls_names.server(host), peer)) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, CertificateRejected)
@@ -64,7 +64,7 @@ def test_a_certificate_for_another_name_is_refused(
 
 
 def test_an_expired_certificate_is_refused(tls_names: TLSNames) -> None:
-    """The remedy is on the store's side."""
+    """The remedy is to renew the server's certificate."""
     with server(lambda peer: accept(tls_names.server(HOST, days=-1), peer)) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, CertificateRejected)
@@ -74,7 +74,7 @@ def test_an_expired_certificate_is_refused(tls_names: TLSNames) -> None:
 
 
 def test_a_certificate_of_another_authority_is_refused(tls_names: TLSNames) -> None:
-    """The error has the field for that authority. The system's authorities do not count."""
+    """The error names the bundle's field, with a bundle and with the system's authorities."""
     other = serving(tls_names.other().issue("stranger", HOST))
     with server(lambda peer: accept(other, peer)) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
@@ -88,14 +88,14 @@ def test_a_certificate_of_another_authority_is_refused(tls_names: TLSNames) -> N
 def test_the_system_trusts_by_its_own_certificates(
     tls_names: TLSNames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are where OpenSSL has them, and count if the store names no others."""
+    """Without a bundle, the authorities count that OpenSSL finds on the system."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tls_names.authority.bundle))
     with ScriptedStore([nothing], tls=tls_names.server(HOST)) as store:
         Connection.open(store.endpoint, 5, TLS(Trust())).close()
 
 
 def test_a_server_that_speaks_no_tls_is_named(tls_names: TLSNames) -> None:
-    """For any answer, the error says how to write the address."""
+    """Whatever it answers, the remedy says how to write the address."""
     with server(lambda peer: peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, ProtocolError)
@@ -106,7 +106,7 @@ def test_a_server_that_speaks_no_tls_is_named(tls_names: TLSNames) -> None:
 def test_a_server_that_hangs_up_at_the_beginning_of_tls_is_tried_again(
     tls_names: TLSNames,
 ) -> None:
-    """It may be starting, or has no TLS, which the remedy mentions."""
+    """The server may be starting, or has no TLS, which the remedy mentions."""
     with server(lambda _: None) as endpoint:
         error = refused(endpoint, TLS(tls_names.trust))
     assert isinstance(error, StoreUnavailable)
@@ -119,7 +119,7 @@ def test_a_server_that_hangs_up_at_the_beginning_of_tls_is_tried_again(
 def test_a_handshake_that_hangs_ends_at_the_deadline(
     tls_names: TLSNames, *, trickles: bool
 ) -> None:
-    """The server may be silent, as a store without TLS is, or send a byte now and then."""
+    """The server may be silent, as a store without TLS, or send a byte now and then."""
     ended = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -136,7 +136,7 @@ def test_a_handshake_that_hangs_ends_at_the_deadline(
 
 
 def test_a_server_that_speaks_only_old_versions_is_refused(tls_names: TLSNames) -> None:
-    """TLS 1.2 is the oldest."""
+    """TLS 1.2 is the oldest accepted version."""
     old = tls_names.server(HOST)
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -149,7 +149,7 @@ def test_a_server_that_speaks_only_old_versions_is_refused(tls_names: TLSNames) 
 
 @pytest.mark.parametrize("alerts", [True, False])
 def test_a_server_that_wants_tls_is_told_from_others(tls_names: TLSNames, *, alerts: bool) -> None:
-    """It answers a plain greeting with a TLS alert, or hangs up as Pravega does."""
+    """Such a server answers a plain greeting with a TLS alert, or hangs up as Pravega does."""
     context = tls_names.server(HOST)
 
     def serve(peer: socket.socket) -> None:
@@ -167,7 +167,7 @@ def test_a_server_that_wants_tls_is_told_from_others(tls_names: TLSNames, *, ale
 
 
 def test_a_plain_server_that_hangs_up_is_no_server_with_tls() -> None:
-    """It is unavailable, as before."""
+    """The error is StoreUnavailable, without a field."""
     with server(lambda _: None) as endpoint:
         error = refused(endpoint, None)
     assert type(error) is StoreUnavailable

@@ -1,4 +1,4 @@
-"""Messages over TLS, whose records are not aligned with frames."""
+"""Messages over TLS, whose records do not end where frames do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PEER = Endpoint("store.example", 12345)
 
 
 def framed(*messages: Message) -> bytes:
-    """Messages' frames."""
+    """Return the frames of these messages."""
     return b"".join(b"".join(encode(message)) for message in messages)
 
 
@@ -72,7 +72,7 @@ def agreed(tls_names: TLSNames) -> Iterator[tuple[Connection, ssl.SSLSocket]]:
 def test_a_caller_gets_back_to_its_deadline_while_bytes_bring_nothing(
     agreed: tuple[Connection, ssl.SSLSocket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A peer may send what is for TLS itself for ever. Nothing that came is lost by this."""
+    """`poll` returns although the peer sends without end, and no byte is lost."""
     connection, secured = agreed
     monkeypatch.setattr(wires, "_TURNS", 1)
     monkeypatch.setattr(wires, "_ROOM", 64)
@@ -87,7 +87,7 @@ def test_a_caller_gets_back_to_its_deadline_while_bytes_bring_nothing(
 def test_messages_of_one_record_are_seen_though_the_socket_is_silent(
     agreed: tuple[Connection, ssl.SSLSocket],
 ) -> None:
-    """A selector does not see them: the socket has been read to its end."""
+    """A selector does not see them, since the socket was read to its end. `has_early` does."""
     connection, theirs = agreed
     theirs.sendall(framed(created(1), created(2), created(3)))
     assert connection.receive(5) == created(1)
@@ -104,7 +104,7 @@ def test_messages_of_one_record_are_seen_though_the_socket_is_silent(
 def test_what_an_idle_peer_sent_is_received_later(
     agreed: tuple[Connection, ssl.SSLSocket],
 ) -> None:
-    """To find out whether the peer is there takes it in, and keeps it."""
+    """The check whether the peer is alive reads its bytes, and keeps them."""
     connection, theirs = agreed
     assert connection.is_alive()
     assert not connection.has_early
@@ -121,7 +121,7 @@ def test_what_an_idle_peer_sent_is_received_later(
 def test_a_peer_that_hangs_up_is_noticed(
     agreed: tuple[Connection, ssl.SSLSocket], *, says: bool
 ) -> None:
-    """With TLS's own word for it (close_notify), or without."""
+    """The peer may end TLS with close_notify, or just close the socket."""
     connection, theirs = agreed
     if says:
         theirs.settimeout(0)
@@ -137,7 +137,7 @@ def test_a_peer_that_hangs_up_is_noticed(
 def test_bytes_that_are_not_of_the_session_break_the_connection(
     tls_names: TLSNames,
 ) -> None:
-    """A byte that was changed on its way is noticed before anything of its record is taken in."""
+    """A changed byte breaks the connection before any byte of its record is used."""
     ours, theirs = socket.socketpair()
     wire = tls_names.wire(ours, PEER.host)
     secured = tls_names.agree(wire, theirs, PEER.host)
@@ -153,7 +153,7 @@ def test_bytes_that_are_not_of_the_session_break_the_connection(
 def test_records_that_come_in_pieces_become_the_same_messages(
     tls_names: TLSNames, seed: int
 ) -> None:
-    """Both ways through a network that cuts anywhere, and holds little."""
+    """Messages arrive unchanged in both directions, for pieces of any length."""
     chance = random.Random(seed)  # noqa: S311 - lengths of a test
     data = chance.randbytes(chance.choice([1, 16_000, 16_384, 16_385, 1 << 20, 3_000_001]))
     blocks = [AppendBlockEnd(UUID(int=1), 0, memoryview(data), 1, n, n) for n in range(3)]
@@ -184,7 +184,7 @@ def test_records_that_come_in_pieces_become_the_same_messages(
 
 
 class Cutting:
-    """A network between two ends that hands on a few bytes at a time."""
+    """A network between two ends that passes on a few bytes at a time."""
 
     def __init__(self, server: Endpoint, chance: random.Random) -> None:
         self._server = server
@@ -221,7 +221,7 @@ class Cutting:
 
 
 def test_a_frame_of_many_bytes_begins_with_a_full_record(tls_names: TLSNames) -> None:
-    """Its head goes with its data, and not in a record of its own."""
+    """The frame's header shares a record with its data."""
     ours, theirs = socket.socketpair()
     wire = tls_names.wire(ours, PEER.host)
     secured = tls_names.agree(wire, theirs, PEER.host)
@@ -244,7 +244,7 @@ def test_a_frame_of_many_bytes_begins_with_a_full_record(tls_names: TLSNames) ->
 
 
 def test_a_peer_that_says_half_a_record_holds_nobody(tls_names: TLSNames) -> None:
-    """The deadline holds though the socket is ready again and again."""
+    """The deadline holds although the socket is ready again and again."""
     ours, theirs = socket.socketpair()
     wire = tls_names.wire(ours, PEER.host)
     secured = tls_names.agree(wire, theirs, PEER.host)
@@ -271,10 +271,10 @@ def test_a_peer_that_says_half_a_record_holds_nobody(tls_names: TLSNames) -> Non
 
 
 def test_a_session_that_was_agreed_is_of_a_version_that_is_safe(tls_names: TLSNames) -> None:
-    """TLS 1.3 where both have it, and never an anonymous or a weak one."""
+    """If both sides support TLS 1.3, they use it."""
 
     def nothing(_: Peer) -> None:
-        """Say nothing more."""
+        """Send nothing more."""
 
     with ScriptedStore([nothing], tls=tls_names.server(HOST), greets=False) as store:
         wire = connect(store.endpoint, 5, TLS(tls_names.trust))

@@ -34,7 +34,7 @@ PEER = Endpoint("store.example", 12345)
 def pair(
     request: pytest.FixtureRequest, tls_names: TLSNames
 ) -> Iterator[tuple[Connection, socket.socket]]:
-    """Gives a connection, plain or with TLS, and the socket at its other end."""
+    """Yield a connection, plain or with TLS, and the socket at its other end."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(PATIENCE)
     wire: Wire = PlainWire(ours) if request.param == "plain" else tls_names.wire(ours, PEER.host)
@@ -47,13 +47,13 @@ def pair(
 
 
 def framed(message: Message) -> bytes:
-    """A message's frame."""
+    """Return the frame of a message."""
     return b"".join(encode(message))
 
 
 @pytest.mark.parametrize(("high", "low"), [(16, 5), (99, 16), (5, 1), (9, 7)])
 def test_versions_that_overlap_are_accepted(high: int, low: int) -> None:
-    """Any store with a version in common is one we can talk to."""
+    """A store is accepted if it shares at least one version of the protocol."""
 
     def greet(peer: Peer) -> None:
         peer.expect(Hello)
@@ -65,7 +65,7 @@ def test_versions_that_overlap_are_accepted(high: int, low: int) -> None:
 
 @pytest.mark.parametrize(("high", "low"), [(4, 1), (99, VERSION + 1)])
 def test_versions_that_do_not_overlap_are_named_and_refused(high: int, low: int) -> None:
-    """The error says which versions either side speaks."""
+    """The error names the versions of both sides."""
 
     def greet(peer: Peer) -> None:
         peer.expect(Hello)
@@ -79,7 +79,7 @@ def test_versions_that_do_not_overlap_are_named_and_refused(high: int, low: int)
 
 
 def test_a_server_of_another_kind_is_a_protocol_error() -> None:
-    """An HTTP server's answer is refused at its first bytes, with the address."""
+    """An HTTP server's answer is refused at its first bytes, with the server's address."""
 
     def greet(peer: Peer) -> None:
         peer.expect(Hello)
@@ -92,7 +92,7 @@ def test_a_server_of_another_kind_is_a_protocol_error() -> None:
 
 
 def test_a_server_that_does_not_greet_is_a_timeout() -> None:
-    """A peer that accepts and says nothing holds nobody longer than the timeout."""
+    """A peer that accepts the connection and sends nothing is left after the timeout."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = Endpoint(*listener.getsockname())
         with pytest.raises(StoreTimeout, match=str(endpoint)):
@@ -108,7 +108,7 @@ def test_a_port_where_nobody_listens_is_an_unavailable_store() -> None:
 
 
 def test_keep_alives_are_not_messages(pair: tuple[Connection, socket.socket]) -> None:
-    """A sign of life is passed over, waiting or not."""
+    """`receive` and `poll` skip KeepAlives."""
     connection, theirs = pair
     theirs.sendall(framed(KeepAlive()) * 3 + framed(SegmentCreated(1, "a")))
     assert connection.receive(5) == SegmentCreated(1, "a")
@@ -119,7 +119,7 @@ def test_keep_alives_are_not_messages(pair: tuple[Connection, socket.socket]) ->
 def test_a_trickling_peer_cannot_extend_the_deadline(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """Bytes that come now and then do not let a frame take longer than its timeout."""
+    """A frame's bytes that arrive now and then do not extend its timeout."""
     connection, theirs = pair
     ended = threading.Event()
 
@@ -142,7 +142,7 @@ def test_a_trickling_peer_cannot_extend_the_deadline(
 def test_a_flood_of_keep_alives_cannot_extend_the_deadline(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """A peer that is busy sending nothing does not hold a caller."""
+    """A peer that sends only KeepAlives, without a pause, does not hold a caller."""
     connection, theirs = pair
     ended = threading.Event()
 
@@ -165,7 +165,7 @@ def test_a_flood_of_keep_alives_cannot_extend_the_deadline(
 
 
 def test_a_peer_that_hangs_up_is_unavailable(pair: tuple[Connection, socket.socket]) -> None:
-    """The end of the stream, in a frame or between two, is an error with the address."""
+    """The end of the stream within a frame raises StoreUnavailable with the address."""
     connection, theirs = pair
     theirs.sendall(framed(SegmentCreated(1, "a"))[:-1])
     theirs.shutdown(socket.SHUT_WR)
@@ -174,7 +174,7 @@ def test_a_peer_that_hangs_up_is_unavailable(pair: tuple[Connection, socket.sock
 
 
 def test_a_peer_that_takes_nothing_is_a_timeout(pair: tuple[Connection, socket.socket]) -> None:
-    """Sending has a deadline too."""
+    """Sending has a deadline, too."""
     connection, _ = pair
     block = AppendBlockEnd(UUID(int=1), 0, bytes(8 << 20), 1, 1, 1)
     with pytest.raises(StoreTimeout):
@@ -184,7 +184,7 @@ def test_a_peer_that_takes_nothing_is_a_timeout(pair: tuple[Connection, socket.s
 def test_two_full_pipes_do_not_wait_for_each_other(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """A send takes in what arrives meanwhile, so a peer that must write first lets us through."""
+    """A send also reads what arrives, so that a peer can go on that writes before it reads."""
     connection, theirs = pair
     block = AppendBlockEnd(UUID(int=1), 0, bytes(range(256)) * (8 << 12), 1, 1, 1)
     acks = [DataAppended(UUID(int=1), n, n - 1, n, n) for n in range(20_000)]
@@ -208,7 +208,10 @@ def test_two_full_pipes_do_not_wait_for_each_other(
 def test_a_peer_that_answers_what_nobody_asked_is_left(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """It never takes what is sent to it, and sends without end: what it sends is not all kept."""
+    """The peer reads nothing and sends without end.
+
+    The client keeps only a bounded part of that.
+    """
     connection, theirs = pair
     flood = framed(SegmentRead("a", 0, at_tail=False, at_end=False, data=bytes(1 << 20), request=1))
 
@@ -228,7 +231,7 @@ def test_a_peer_that_answers_what_nobody_asked_is_left(
 def test_an_idle_connection_knows_whether_it_is_alive(
     pair: tuple[Connection, socket.socket],
 ) -> None:
-    """Silence is life, the end of the stream is not; asking takes no bytes away."""
+    """A silent connection is alive, an ended one is not. The check takes no bytes away."""
     connection, theirs = pair
     assert connection.is_alive()
     theirs.sendall(framed(SegmentCreated(1, "a")))
@@ -240,7 +243,7 @@ def test_an_idle_connection_knows_whether_it_is_alive(
 
 @given(st.binary(max_size=2000), st.randoms(use_true_random=False))
 def test_hostile_bytes_end_in_typed_errors(data: bytes, chance: random.Random) -> None:
-    """Whatever a peer sends before it hangs up, the caller gets messages or an error of ours."""
+    """Arbitrary bytes before the peer hangs up cause messages or Sluice's own errors."""
     if chance.random() < 0.5:  # half of the time with headers that are nearly right
         kind = chance.choice([-127, 2, 7, 8, 10, 12, 21, 53, 60, 100])
         data = struct.pack(">ii", kind, chance.choice([0, len(data), 1 << 23])) + data

@@ -1,4 +1,4 @@
-"""Connections that are kept, and whose other end goes away without a word."""
+"""Kept connections whose other end vanishes without closing them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DROP_ALL: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
 class Vanishing:
-    """A store that greets, and can stop to answer for good, as a host that lost its power.
+    """A store that greets, and may stop answering for good, like a host that lost its power.
 
     Args:
         tls: its certificates; None for a store without TLS.
@@ -61,7 +61,7 @@ class Vanishing:
             peer.sendall(b"".join(encode(Hello())))
 
     def vanish(self) -> None:
-        """Let no packet of its connections reach it; not even its kernel answers."""
+        """Drop all packets to the store's connections, so that not even its kernel answers."""
         program = ctypes.create_string_buffer(_DROP_ALL)
         for peer in self._peers:
             peer.setsockopt(
@@ -71,7 +71,7 @@ class Vanishing:
             )
 
     def close(self) -> None:
-        """Be gone."""
+        """Close all sockets."""
         self._server.close()
         for peer in self._peers:
             peer.close()
@@ -79,7 +79,7 @@ class Vanishing:
 
 @pytest.fixture(params=["plain", "tls"])
 def store(request: pytest.FixtureRequest, tls_names: TLSNames) -> Iterator[Vanishing]:
-    """Gives such a store, with TLS and without."""
+    """Yield such a store, with TLS or without."""
     made = Vanishing(tls_names.server("127.0.0.1") if request.param == "tls" else None)
     yield made
     made.close()
@@ -89,7 +89,7 @@ def store(request: pytest.FixtureRequest, tls_names: TLSNames) -> Iterator[Vanis
 def pool(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tls_names: TLSNames
 ) -> Iterator[ConnectionPool]:
-    """Gives a pool that takes a peer for gone after a second; with TLS for a store with TLS."""
+    """Yield a pool for which a peer is gone after a second. It has TLS if the store has."""
     monkeypatch.setattr(connecting, "_SILENCE", 1.0)
     secured = request.node.callspec.params["store"] == "tls"
     made = ConnectionPool(timeout=5, tls=TLS(tls_names.trust) if secured else None)
@@ -101,7 +101,7 @@ def pool(
 def test_a_kept_connection_whose_host_is_gone_breaks_before_the_deadline(
     store: Vanishing, pool: ConnectionPool
 ) -> None:
-    """So the request is made again, over a new connection; a deadline that passes is final."""
+    """StoreUnavailable lets the caller repeat the request. A timeout would be final."""
     with pool.lease(store.endpoint):
         pass
     store.vanish()
@@ -119,7 +119,7 @@ def test_a_kept_connection_whose_host_is_gone_breaks_before_the_deadline(
 def test_a_kept_connection_that_died_while_idle_is_not_lent_out(
     store: Vanishing, pool: ConnectionPool
 ) -> None:
-    """It is probed meanwhile, so nobody has to find out with a request."""
+    """The kernel probes idle connections, so that no request is lost on a dead one."""
     with pool.lease(store.endpoint) as dead:
         pass
     store.vanish()
@@ -133,7 +133,7 @@ def test_a_kept_connection_that_died_while_idle_is_not_lent_out(
 def test_no_connection_is_kept_to_a_host_that_does_not_answer(
     store: Vanishing, pool: ConnectionPool
 ) -> None:
-    """The first request that times out is the last one: the others look as open as it did."""
+    """After the first timeout, the pool closes its other connections to the host."""
     with pool.lease(store.endpoint), pool.lease(store.endpoint) as beside:
         pass
     store.vanish()
@@ -146,7 +146,7 @@ def test_no_connection_is_kept_to_a_host_that_does_not_answer(
 def test_a_connection_that_sends_much_breaks_when_the_other_end_is_gone(
     store: Vanishing, pool: ConnectionPool
 ) -> None:
-    """What is on its way is acknowledged by nobody, as with an appender whose store lost power."""
+    """Sent bytes without an acknowledgement break it, as for an appender whose store lost power."""
     with pool.lease(store.endpoint) as connection:
         store.vanish()
         with pytest.raises(StoreUnavailable, match="gone without a word") as caught:
@@ -157,7 +157,7 @@ def test_a_connection_that_sends_much_breaks_when_the_other_end_is_gone(
 
 @pytest.mark.timeout(60)
 def test_who_is_there_may_take_its_time_to_read(store: Vanishing, pool: ConnectionPool) -> None:
-    """A store that is busy reads nothing for a while; its kernel says that it is there."""
+    """A busy store reads nothing for a while, but its kernel answers, so the peer is not gone."""
     with pool.lease(store.endpoint) as connection:
         with pytest.raises(StoreTimeout):
             connection.send(MUCH, 2.5)

@@ -31,7 +31,7 @@ EXPECTED: list[tuple[r.Refusal, type[BackendError]]] = [
 
 
 def test_every_error_reply_of_the_protocol_has_a_meaning() -> None:
-    """The table knows all nine error replies, and this test covers them."""
+    """The table and this test cover all nine error replies."""
     numbers = {50, 51, 52, 53, 55, 56, 57, 60, 61}
     assert set(r.REFUSALS) == {FrameType(number) for number in numbers}
     assert {refusal.TYPE for refusal, _ in EXPECTED} == set(r.REFUSALS)
@@ -41,7 +41,7 @@ def test_every_error_reply_of_the_protocol_has_a_meaning() -> None:
 def test_a_refusal_is_an_error_that_names_its_segment(
     refusal: r.Refusal, expected: type[BackendError]
 ) -> None:
-    """Each reply becomes its own class of error, told about the segment that was asked for."""
+    """Each reply becomes its own class of error about the segment that was asked for."""
     error = r.error_of(refusal, NAME)
     assert type(error) is expected
     assert NAME in error.message
@@ -49,12 +49,12 @@ def test_a_refusal_is_an_error_that_names_its_segment(
 
 
 def test_a_truncation_says_where_the_segment_begins() -> None:
-    """The caller learns the first offset that is still there."""
+    """The error has the first offset that still exists."""
     error = r.error_of(r.SegmentIsTruncated(1, NAME, 4711), NAME)
     assert isinstance(error, SegmentTruncated)
     assert error.start_offset == 4711
 
 
 def test_a_long_complaint_is_cut() -> None:
-    """A stack trace of the store does not fill our logs."""
+    """A stack trace from the store does not fill Sluice's logs."""
     assert len(r.error_of(r.ErrorMessage(1, NAME, "x" * 60_000), NAME).message) < 500

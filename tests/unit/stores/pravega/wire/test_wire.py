@@ -50,7 +50,7 @@ ANY_MESSAGE = st.sampled_from(KINDS).flatmap(
 
 
 def frames_in(data: bytes, chunks: random.Random | None = None) -> list[tuple[FrameType, bytes]]:
-    """Feed bytes as a socket would, in whole or in chunks of chance sizes."""
+    """Return the frames of these bytes, fed as a socket would: in whole or in random chunks."""
     decoder, found, view = FrameDecoder(), [], memoryview(data)
     while view:
         room = decoder.room
@@ -64,25 +64,25 @@ def frames_in(data: bytes, chunks: random.Random | None = None) -> list[tuple[Fr
 
 
 def as_frame(message: Message) -> Frame:
-    """The frame that a message is sent as."""
+    """Return the frame that a message is sent as."""
     ((kind, payload),) = frames_in(b"".join(encode(message)))
     return Frame(kind, memoryview(payload))
 
 
 @given(ANY_MESSAGE)
 def test_every_message_survives_encoding_and_decoding(message: Message) -> None:
-    """Decoding what was encoded gives an equal message, for every kind and any field."""
+    """An encoded message of any kind, with any fields, is decoded to an equal one."""
     assert decode_as(type(message), as_frame(message)) == message
 
 
 def test_every_frame_type_is_one_message_of_ours() -> None:
-    """No frame type is without a message and no two messages share one."""
+    """Each frame type has exactly one class of messages."""
     assert sorted(kind.TYPE for kind in KINDS) == sorted(FrameType)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_layout_has_a_letter_for_each_field(kind: type[Message]) -> None:
-    """A message's layout and its fields agree in number."""
+    """The numbers of letters and fields are equal."""
     assert len(kind.LAYOUT.replace("|", "")) == len(fields(kind))  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def test_a_layout_has_a_letter_for_each_field(kind: type[Message]) -> None:
 def test_frames_are_found_however_the_bytes_arrive(
     sent: list[Message], chunks: random.Random
 ) -> None:
-    """The decoder finds the same frames in any split of the bytes."""
+    """The decoder finds the same frames for any split of the bytes."""
     data = b"".join(b"".join(encode(message)) for message in sent)
     found = frames_in(data, chunks)
     assert [
@@ -103,7 +103,7 @@ def test_frames_are_found_however_the_bytes_arrive(
 def test_a_message_cut_short_is_a_protocol_error_or_lacks_optional_fields(
     message: Message, data: st.DataObject
 ) -> None:
-    """A payload that ends early never gives anything but an error or defaults at its end."""
+    """A payload that ends early raises ProtocolError, or its last fields have their defaults."""
     frame = as_frame(message)
     cut = data.draw(st.integers(0, len(frame.payload)))
     try:
@@ -115,34 +115,34 @@ def test_a_message_cut_short_is_a_protocol_error_or_lacks_optional_fields(
 
 @given(st.sampled_from(sorted(FrameType)), st.binary(max_size=300))
 def test_any_payload_is_a_message_or_a_protocol_error(kind: FrameType, payload: bytes) -> None:
-    """A hostile payload of any frame type raises nothing but ProtocolError."""
+    """A hostile payload of any frame type raises no error but ProtocolError."""
     with suppress(ProtocolError):
         assert kind == decode(Frame(kind, memoryview(payload))).TYPE
 
 
 @given(st.binary(max_size=500))
 def test_any_bytes_are_frames_or_a_protocol_error(data: bytes) -> None:
-    """A hostile stream of bytes raises nothing but ProtocolError."""
+    """A hostile stream of bytes raises no error but ProtocolError."""
     with suppress(ProtocolError):
         assert len(frames_in(data)) <= len(data) // 8
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), MAX_PAYLOAD + 1, 2**31 - 1])
 def test_a_length_that_no_frame_has_is_refused_before_its_bytes(length: int) -> None:
-    """The header alone is enough to refuse a negative or an oversized frame."""
+    """The header is enough to refuse a frame of negative or excessive length."""
     header = FrameType.SEGMENT_READ.to_bytes(4, "big") + length.to_bytes(4, "big", signed=True)
     with pytest.raises(ProtocolError, match="SEGMENT_READ frame of"):
         frames_in(header)
 
 
 def test_an_unknown_frame_type_is_refused_before_its_bytes() -> None:
-    """The decoder does not wait for the payload of a frame it cannot understand."""
+    """The decoder does not wait for the payload of an unknown frame."""
     with pytest.raises(ProtocolError, match="unknown type 4711"):
         frames_in((4711).to_bytes(4, "big") + (100).to_bytes(4, "big"))
 
 
 def test_a_request_from_a_store_is_refused() -> None:
-    """A store that sends what only clients send does not speak the protocol."""
+    """Messages that only clients send raise ProtocolError."""
     with pytest.raises(ProtocolError, match="SEAL_SEGMENT"):
         decode(as_frame(messages.SealSegment(1, "a/b/0.#epoch.0")))
 
@@ -163,7 +163,7 @@ def test_a_string_with_a_length_that_lies_is_refused() -> None:
 
 
 def test_hostile_frames_do_not_make_memory_grow() -> None:
-    """However many frames come, the decoder holds one, of the size a frame may have."""
+    """The decoder holds one frame of the allowed size, however many arrive."""
     biggest = FrameType.SEGMENT_READ.to_bytes(4, "big") + MAX_READ.to_bytes(4, "big")
     decoder = FrameDecoder()
     tracemalloc.start()
@@ -180,7 +180,7 @@ def test_hostile_frames_do_not_make_memory_grow() -> None:
 
 @pytest.mark.parametrize("kind", [FrameType.HELLO, FrameType.ERROR_MESSAGE, FrameType.KEEP_ALIVE])
 def test_frames_without_data_are_short(kind: FrameType) -> None:
-    """A connection keeps the room of its longest frame, and there are many connections."""
+    """A connection keeps the memory of its longest frame, and there are many connections."""
     decoder = FrameDecoder()
     longer = kind.to_bytes(4, "big", signed=True) + (MAX_SHORT + 1).to_bytes(4, "big")
     decoder.room[:] = longer
@@ -189,7 +189,7 @@ def test_frames_without_data_are_short(kind: FrameType) -> None:
 
 
 def test_data_are_sent_from_where_they_are() -> None:
-    """Encoding an append copies none of its data."""
+    """Encoding an append does not copy its data."""
     data = bytearray(b"some data")
     _, piece, _ = encode(messages.AppendBlockEnd(UUID(int=1), 0, data, 1, 1, 1))
     data[:4] = b"SOME"
@@ -197,7 +197,7 @@ def test_data_are_sent_from_where_they_are() -> None:
 
 
 def test_the_largest_block_fits_into_a_frame() -> None:
-    """MAX_DATA bytes fit into both kinds of append, and a frame takes not many more."""
+    """MAX_DATA bytes fit into both kinds of append, and a larger payload raises ProtocolError."""
     data = bytes(MAX_DATA)
     writer = UUID(int=1)
     for message in (
@@ -210,6 +210,6 @@ def test_the_largest_block_fits_into_a_frame() -> None:
 
 
 def test_a_string_that_the_protocol_cannot_hold_is_refused() -> None:
-    """A name of more than 65,535 bytes never leaves the process."""
+    """A name of more than 65,535 bytes raises ProtocolError before it is sent."""
     with pytest.raises(ProtocolError, match="too long"):
         encode(messages.SealSegment(1, "x" * 65536))
