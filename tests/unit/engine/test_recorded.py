@@ -52,7 +52,7 @@ def test_an_append_is_gone_on_with() -> None:
 
 
 def test_a_scope_is_gone_on_with() -> None:
-    """The log and the compressed plan tell which streams are copied. The others follow."""
+    """The log and the compressed plan tell the copied streams. All other streams are copied."""
     body = recorded("v1/scope")
     world, plan = world_of(body["world"]), expanded(base64.b64decode(body["plan"]))
     report = copy_scope(plan, SharedStore(world))
