@@ -170,7 +170,7 @@ def test_stale_streams_are_listed(
 def test_the_cluster_may_be_given(
     world: World, sluice: Callable[..., tuple[int, str, str]]
 ) -> None:
-    """If the operator has a configured identity, its tags have that one."""
+    """If the operator has a configured identity, its tags have that identity."""
     assert world
     code, out, _ = sluice("streams", "stale", "--cluster-id", "paris")
     assert (code, out) == (0, "There are no streams whose EphemeralStream is gone.\n")

@@ -118,7 +118,7 @@ def test_a_run_is_inspected(
 
 
 def test_a_restore_is_known_by_all_that_it_is_between() -> None:
-    """Buckets of one name on two servers are two. The same command is the same restore."""
+    """Another run, path, address or endpoint is another restore. Secret and region do not count."""
     bucket = StoreAddress(backend="s3", uri="s3://backups", endpoint="https://one:9000")
     choice = ArchiveChoice(path="team/orders")
     stream = StreamName(scope="shop", stream="restored")

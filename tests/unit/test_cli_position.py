@@ -46,7 +46,7 @@ def test_a_name_that_is_none_is_refused(field: str, text: str) -> None:
 
 
 def test_a_group_may_be_named_with_its_scope() -> None:
-    """Or without."""
+    """The scope may also be left out."""
     assert parse("a", "--as") == ("", "a")
     assert parse("s/a", "--as") == ("s", "a")
 

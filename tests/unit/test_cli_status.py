@@ -240,7 +240,7 @@ def test_results_that_are_not_whole_are_not_shown(server: FinalizingServer, slui
 def test_what_the_operator_has_not_looked_at_is_said(
     server: FinalizingServer, sluice: Sluice
 ) -> None:
-    """So are resources in deletion."""
+    """Resources in deletion are marked, too."""
     body = put(server, resources.SCOPE, "shop")
     body["metadata"]["deletionTimestamp"] = TIME
     assert sluice()[1] == (

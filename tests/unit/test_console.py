@@ -59,7 +59,7 @@ def report(**changes: object) -> StreamReport:
 
 
 def test_a_report_shows_whole_names_and_digests() -> None:
-    """At a width of 200 names, bounds, counts and both digests are whole."""
+    """At a width of 200, names, bounds, counts and both digests are whole."""
     text = drawn(console.report_table(report(), seconds=2))
     for shown in (
         str(LONG),
@@ -75,7 +75,7 @@ def test_a_report_shows_whole_names_and_digests() -> None:
 
 
 def test_a_plan_shows_whole_names() -> None:
-    """At a width of 200 a plan shows streams, segments, bounds, parts and addresses whole."""
+    """At a width of 200, a plan shows streams, segments, bounds, parts and addresses whole."""
     plan = stream_plan(segment_plan(3 << 20, start=1 << 20, cuts=(2 << 20,), events=9), source=LONG)
     text = drawn(console.plan_table(whole_plan(plan), recorded=False))
     expected = (str(LONG), "out/t", "0.000-1.000", "1,048,576", "2.1 MB", "9 events", "not begun")
@@ -84,7 +84,7 @@ def test_a_plan_shows_whole_names() -> None:
 
 
 def test_a_plan_says_where_it_appends() -> None:
-    """Before anything moves, one sees whether the target is to be made."""
+    """Users see before the copy whether it makes its target, or appends to it."""
     plan = stream_plan(segment_plan(3))
     appending = plan.model_copy(update={"append": True})
     assert "(append)" not in drawn(console.plan_table(whole_plan(plan), recorded=False))
@@ -92,7 +92,7 @@ def test_a_plan_says_where_it_appends() -> None:
 
 
 def test_a_plan_of_several_sources_says_which_segment_is_of_which() -> None:
-    """One source is named above the table only."""
+    """A single source is named above the table only."""
     second = segment_plan(4, number=1).model_copy(update={"source": 1})
     plan = stream_plan(segment_plan(3), second)
     other = SourceStream(stream=StreamName(scope="in", stream="other"))
@@ -108,7 +108,7 @@ def test_a_plan_of_several_sources_says_which_segment_is_of_which() -> None:
 
 
 def test_a_terminal_of_80_columns_breaks_no_word_and_no_digest() -> None:
-    """Of a digest both ends are shown, and what is needed least is left out."""
+    """A digest shows both ends, and the least important columns are left out."""
     far = 1 << 40
     plan = stream_plan(
         segment_plan(3 * far, start=far, number=7, events=123_456_789_012), source=LONG
@@ -139,7 +139,7 @@ def test_lines_stay_whole_where_no_terminal_is() -> None:
 
 
 def test_a_long_name_goes_on_behind_a_separator() -> None:
-    """It is never cut, whatever the width of the page."""
+    """A name is never cut, whatever the width of the page."""
     grid = console.Grid(console.Column("Stream", name=True), console.Column("Bytes", right=True))
     name = "a-stream.with-a-rather_long-name-0123-" * 6
     grid.add(name, "12 kB")
@@ -162,7 +162,7 @@ def test_a_table_has_no_markup_and_no_control_characters() -> None:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_failure_breaks_no_word(width: int) -> None:
-    """Nor does a remedy, which is indented as a whole."""
+    """Text and remedy are indented as a whole, and no line is wider than the page."""
     error = DigestMismatch("bytes [0, 5) of a-rather/long-name-of-a-stream-0123 differ " * 3)
     failed = Trouble.of(error)
     text = drawn(console.Words(str(failed), indent=2), width, terminal=True)
@@ -210,7 +210,7 @@ def test_no_printed_text_controls_the_terminal(
 
 
 def test_markup_in_names_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """What looks like markup in an error's text reaches the reader."""
+    """Text of an error that looks like markup reaches the reader unchanged."""
     error = DigestMismatch("[bold]no[/bold]")
     error.add_note("[red]note")
     console.show_error(error)
@@ -222,13 +222,13 @@ def test_markup_in_names_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -
 def test_a_complete_copy_says_that_there_is_nothing_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A copy that was complete before is shown with its digest."""
+    """The line names source and target of a copy that was complete before."""
     console.show_report(report(outcome=Outcome.ALREADY_COMPLETE, source=str(SOURCE)), 0)
     assert "in/s -> out/t: already copied, nothing to do" in capsys.readouterr().err
 
 
 def test_a_plan_shows_which_scale_event_made_a_segment() -> None:
-    """Only where the source was scaled, so that all other tables stay narrow."""
+    """The column appears only if the source was scaled, so all other tables stay narrow."""
     plan = stream_plan(segment_plan(3), segment_plan(4, number=1))
     first, second = plan.segments
     later = second.model_copy(update={"generation": 1, "keys": first.keys})
@@ -240,7 +240,7 @@ def test_a_plan_shows_which_scale_event_made_a_segment() -> None:
 
 
 def test_sizes_are_told_in_one_system_of_units() -> None:
-    """Conditions, events, tables and the command tell decimal sizes: no text of theirs has MiB."""
+    """Texts of conditions, events, tables and the command have decimal units, and no MiB."""
     folder = Path(sluice.__file__).parent
     places = ("console", "commands", "administration", "core/reconcile", "core/catalogue")
     for path in (one for place in places for one in (folder / place).rglob("*.py")):
@@ -257,7 +257,7 @@ def test_sizes_are_told_in_one_system_of_units() -> None:
 def test_quiet_leaves_failures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A copy that is done says nothing, and no bar is shown."""
+    """A finished copy prints nothing, and no bar is shown."""
     monkeypatch.setattr(console.note, "quiet", False)
     console.hush()
     console.show_report(report(), 1.0)

@@ -1,4 +1,4 @@
-"""What is said of a copy that follows its source, and in which order a file's copies are run."""
+"""Texts about a copy that follows its source, and the order of a file's copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLLOWED = Followed(live=True, position=1_300_000_000, proved=1_299_000_000, lag
 
 
 def behind(count: int, age: Age) -> Followed:
-    """A copy that is behind its source."""
+    """Return the state of a copy that is behind its source."""
     return FOLLOWED._replace(lag_bytes=count, lag=age)
 
 
@@ -36,25 +36,25 @@ def behind(count: int, age: Age) -> Followed:
     ],
 )
 def test_the_distance_is_told_in_bytes_and_seconds(follow: Followed, said: str) -> None:
-    """No age is told that was not measured."""
+    """An age that was not measured is not shown."""
     assert following.behind(follow) == said
 
 
 def test_the_line_has_all_on_a_wide_page() -> None:
-    """Bytes, rate, distance, and up to where it was compared; retries if there were any."""
+    """The line has bytes, rate, distance and proved position, and retries if there were any."""
     line = following.live_line(FOLLOWED, 1_100_000, 2, 200)
     assert line == "1.3 GB  1.1 MB/s  0 B behind  proved to 1.3 GB  2 retries"
     assert "retries" not in following.live_line(FOLLOWED, 1_100_000, 0, 200)
 
 
 def test_a_narrow_page_keeps_what_matters() -> None:
-    """The distance and the proof come last to go."""
+    """The distance and the proof are left out last."""
     line = following.live_line(FOLLOWED, 1_100_000, 2, 30)
     assert line == "0 B behind  proved to 1.3 GB"
 
 
 def test_nothing_that_is_not_proved_is_called_verified() -> None:
-    """What an interrupt leaves is told with how far it was proved, and how to go on and to end."""
+    """An interrupted copy shows its proved position, how to go on, and how to end."""
     said = following.left("orders", FOLLOWED)
     assert "verified" not in said
     assert "proved to 1.3 GB" in said
@@ -79,12 +79,12 @@ def test_nothing_that_is_not_proved_is_called_verified() -> None:
     ],
 )
 def test_the_end_is_told_beforehand(wish: Wish, said: str) -> None:
-    """In the words of the fields."""
+    """The text has the words of the fields."""
     assert following.until(wish) == said
 
 
 def test_each_reason_of_an_end_has_words() -> None:
-    """And its name, as the result has it; one that is not known is told as it is."""
+    """The text has the reason's name in the result, too. An unknown reason is shown as it is."""
     reasons = (
         ending.SEALED,
         ending.IDLE,
@@ -99,14 +99,14 @@ def test_each_reason_of_an_end_has_words() -> None:
 
 
 def test_what_follows_its_source_is_run_last() -> None:
-    """Others are done before, in the order of the file."""
+    """Other copies come before, in the order of the file."""
     last = changed(COPY, "metadata.name", "after")
     jobs = all_jobs(load(text(STORE, continuous({}), last)), Settings())
     assert [job.name for job in in_turn(jobs)] == ["after", "orders"]
 
 
 def test_several_that_follow_are_refused() -> None:
-    """The first might never end; one that is suspended is not run, and does not count."""
+    """The first copy might never end. A suspended copy is not run, and does not count."""
     other = {"metadata.name": "other"}
     with pytest.raises(InvalidSpec, match="2 copies of the file follow") as refused:
         in_turn(all_jobs(load(text(STORE, continuous({}), continuous(other))), Settings()))
@@ -120,7 +120,7 @@ STREAMS = FollowedStreams(followed=40, coming=1, failed=2, worst=(StreamLag("a[r
 
 
 def test_the_line_of_a_scope_counts_its_streams() -> None:
-    """And names the one that is furthest behind; on a narrow page, distance and proof stay."""
+    """It names the stream that is furthest behind. A narrow page keeps distance and proof."""
     follow = behind(12_000, Age(75.0, certain=True))._replace(streams=STREAMS)
     line = following.live_line(follow, 1_100_000, 0, 200)
     assert line.startswith(
@@ -138,10 +138,10 @@ def test_the_line_of_a_scope_counts_its_streams() -> None:
     ],
 )
 def test_a_scope_that_came_live_says_what_is_missing(streams: FollowedStreams, said: str) -> None:
-    """No stream that is still to come is called verified."""
+    """Streams that are still to come are not called verified."""
     assert said in following.scope_is_live("shop", streams)
 
 
 def test_the_end_of_a_scope_is_told_beforehand() -> None:
-    """It ends by itself once all of its streams are sealed."""
+    """The copy ends by itself once all of its streams are sealed."""
     assert following.until(Wish(), of_scope=True) == "until all of them are sealed"

@@ -1,4 +1,4 @@
-"""What people see of a scope's copy: its plan, and what came of it."""
+"""The texts that users see of a scope's copy: its plan and its report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import Plan
 
 NOON = 1_767_268_800_000
-"""2026-01-01T12:00:00Z, in milliseconds."""
+"""The time 2026-01-01T12:00:00Z, in milliseconds."""
 
 FAILED = StreamResult(
     stream="odd",
@@ -39,7 +39,7 @@ FAILED = StreamResult(
 
 
 def stream(name: str, *sizes: int, target: str = "") -> StreamPlan:
-    """A stream of segments of so many bytes."""
+    """Return the plan of a stream with segments of these sizes, in bytes."""
     return stream_plan(
         *(segment_plan(size, number=number) for number, size in enumerate(sizes)),
         source=StreamName(scope="in", stream=name),
@@ -48,7 +48,7 @@ def stream(name: str, *sizes: int, target: str = "") -> StreamPlan:
 
 
 def scope_plan(*streams: StreamPlan, **changes: Any) -> Plan:
-    """A plan of these streams."""
+    """Return a plan of these streams."""
     scope = ScopePlan(
         scope_id=COPY, source="in", target="out", begin=NOON, end=NOON + 1234, **changes
     )
@@ -56,7 +56,7 @@ def scope_plan(*streams: StreamPlan, **changes: Any) -> Plan:
 
 
 def request(*renames: tuple[str, str]) -> ScopeRequest:
-    """What is asked for, with these renames."""
+    """Return a request with these renames."""
     return ScopeRequest(
         scope_id=COPY,
         source="in",
@@ -66,7 +66,7 @@ def request(*renames: tuple[str, str]) -> ScopeRequest:
 
 
 def drawn(plan: Plan, *renames: tuple[str, str], width: int = 200, **how: Any) -> str:
-    """A plan as text on a terminal of this width."""
+    """Return a plan as text on a terminal of this width."""
     page = Console(width=width, soft_wrap=True, force_terminal=True, color_system=None)
     with page.capture() as capture:
         page.print(
@@ -76,12 +76,12 @@ def drawn(plan: Plan, *renames: tuple[str, str], width: int = 200, **how: Any) -
 
 
 def result(name: str, state: StreamState = StreamState.COPIED, **changes: Any) -> StreamResult:
-    """What came of a stream."""
+    """Return the result of a stream."""
     return StreamResult(stream=name, target=name, state=state, **changes)
 
 
 def shown(capsys: pytest.CaptureFixture[str], plan: Plan, **report: Any) -> str:
-    """What is said of a report, on standard error only."""
+    """Return the text of a report, and check that it is on standard error only."""
     console.show_scope_report("shop", ScopeReport(plan=plan, **report), 2)
     said = capsys.readouterr()
     assert said.out == ""
@@ -89,7 +89,7 @@ def shown(capsys: pytest.CaptureFixture[str], plan: Plan, **report: Any) -> str:
 
 
 def test_a_plan_has_a_line_for_each_stream() -> None:
-    """With bytes, events, segments and parts, and the totals below."""
+    """The line has bytes, events, segments and parts. The totals are below."""
     big = stream("big", 3 << 20, 1 << 20)
     cut = big.segments[0].model_copy(update={"cuts": (1 << 20, 2 << 20)})
     big = big.model_copy(update={"segments": (cut, big.segments[1]), "append": True})
@@ -109,7 +109,7 @@ def test_a_plan_has_a_line_for_each_stream() -> None:
 
 
 def test_a_plan_of_archives_has_a_line_for_each_stream() -> None:
-    """With the archive's name, and whether a run is added to what is there."""
+    """The line has the archive's name, after any rename."""
     world = World()
     put_source(world, [9, 1], name=StreamName(scope="in", stream="orders"))
     env = Env(world)
@@ -123,7 +123,7 @@ def test_a_plan_of_archives_has_a_line_for_each_stream() -> None:
 
 
 def test_events_that_are_counted_later_are_not_made_up() -> None:
-    """Of the others it is said how many they are together."""
+    """The total of the known events is a lower bound."""
     unknown = stream_plan(segment_plan(9, events=None), source=StreamName(scope="in", stream="u"))
     assert "2 streams, 19 B, at least 1 events" in drawn(scope_plan(stream("a", 10), unknown))
     text = drawn(scope_plan(unknown))
@@ -132,7 +132,7 @@ def test_events_that_are_counted_later_are_not_made_up() -> None:
 
 
 def test_a_plan_says_what_it_leaves_out() -> None:
-    """Each reason with its number, why, and the first names; and key-value tables."""
+    """Each reason has a number, an explanation and the first names. Tables are named, too."""
     names = tuple(f"n{number}" for number in range(9))
     left_out = (
         LeftOut(why=Why.NOT_SELECTED, count=1234, streams=names),
@@ -145,14 +145,14 @@ def test_a_plan_says_what_it_leaves_out() -> None:
 
 
 def test_every_reason_to_leave_out_is_explained() -> None:
-    """None is shown as a bare word."""
+    """No reason is shown as a bare word."""
     for why in Why:
         left_out = (LeftOut(why=why, count=1, streams=("a",)),)
         assert "Left out: 1, " in drawn(scope_plan(left_out=left_out))
 
 
 def test_a_plan_without_streams_says_no_more_than_that() -> None:
-    """There are no bounds, and no scope is made for nothing."""
+    """The plan names no bounds, and no scope that is made or deleted."""
     text = drawn(scope_plan(make_scope=True, move=True, settled=(result("done"),)))
     assert "nothing is left to do" in text
     for said in ("Bounds", "is made", "deleted", "0 streams", "Stream"):
@@ -161,7 +161,7 @@ def test_a_plan_without_streams_says_no_more_than_that() -> None:
 
 
 def test_a_plan_shows_the_renames_that_apply() -> None:
-    """The first that fits a name holds; one that changes nothing is not shown."""
+    """The first rename that fits a name applies. Renames without effect are not shown."""
     plan = scope_plan(
         stream("tmp-a", 1, target="old-tmp-a"),
         stream("shop-a", 1, target="archive-a"),
@@ -174,7 +174,7 @@ def test_a_plan_shows_the_renames_that_apply() -> None:
 
 
 def test_a_plan_names_what_cannot_be_copied_and_what_is_copied() -> None:
-    """The first with reason and remedy, in words as they are."""
+    """Streams that cannot be copied have a reason and a remedy, with their text unchanged."""
     plan = scope_plan(stream("a", 1), settled=(FAILED, result("done", bytes=2048)), run=2)
     text = drawn(plan, recorded=True)
     for said in (
@@ -189,7 +189,7 @@ def test_a_plan_names_what_cannot_be_copied_and_what_is_copied() -> None:
 
 
 def test_a_plan_says_what_becomes_of_scopes() -> None:
-    """Where it makes one, and where it deletes one."""
+    """The plan tells whether the target's scope is made, and the source's scope deleted."""
     plain = drawn(scope_plan(stream("a", 1)))
     assert "is made" not in plain
     assert "deleted" not in plain
@@ -199,7 +199,7 @@ def test_a_plan_says_what_becomes_of_scopes() -> None:
 
 
 def test_a_run_shows_the_biggest_streams_only() -> None:
-    """How many there are more is said."""
+    """The number of the other streams is shown."""
     plan = scope_plan(*(stream(f"s{number}", 9 - number) for number in range(5)))
     text = drawn(plan, most=2)
     assert "│ s1 " in text
@@ -209,7 +209,7 @@ def test_a_run_shows_the_biggest_streams_only() -> None:
 
 
 def test_a_terminal_of_80_columns_breaks_no_word() -> None:
-    """What is needed least is left out; a long name goes on behind a separator, and is not cut."""
+    """The least important columns are left out. Long names continue behind a separator."""
     names = tuple(f"a-stream-that-is-left-out-{number}" for number in range(9))
     left_out = (LeftOut(why=Why.NOT_SELECTED, count=1234, streams=names),)
     long = "a-stream-with-a-rather-long-name-0123-" * 3
@@ -234,11 +234,11 @@ def test_a_terminal_of_80_columns_breaks_no_word() -> None:
     lines = drawn(plan, width=80).splitlines()
     cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
     assert "".join(cells) == long
-    assert "Target" not in drawn(plan, width=80)  # it would only say the same
+    assert "Target" not in drawn(plan, width=80)  # the column would repeat the stream's name
 
 
 def test_a_report_counts_what_was_copied(capsys: pytest.CaptureFixture[str]) -> None:
-    """What this run copied has a size and a speed; what was copied before is counted only."""
+    """Bytes of this run have a size and a speed. Streams copied before are only counted."""
     plan = scope_plan(stream("a", 1), settled=(result("done", bytes=9999),))
     results = (result("a", bytes=2048, events=12), result("done", bytes=9999))
     assert shown(capsys, plan, results=results) == (
@@ -247,7 +247,7 @@ def test_a_report_counts_what_was_copied(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_report_shows_failures_with_their_remedies(capsys: pytest.CaptureFixture[str]) -> None:
-    """And what was not begun for their sake."""
+    """Streams that were not begun because of a failure are named, too."""
     results = (result("a"), FAILED, result("late", StreamState.STOPPED))
     text = shown(capsys, scope_plan(stream("a", 1)), results=results)
     for said in ("1 of 3 streams", "1 could not be copied", "odd", "SourceUnsupported", "[no]"):
@@ -265,7 +265,7 @@ def test_a_report_of_many_failures_is_bounded(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_report_says_what_else_there_is_to_know(capsys: pytest.CaptureFixture[str]) -> None:
-    """Bytes that were lost, why a scope is kept, why it is not over, that nothing was selected."""
+    """It tells of lost bytes, a kept scope, the cause of an early end, and an empty selection."""
     trouble = Trouble.of(StoreUnavailable("no answer"))
     text = shown(
         capsys,
@@ -283,7 +283,7 @@ def test_a_report_says_what_else_there_is_to_know(capsys: pytest.CaptureFixture[
 
 
 def test_what_was_given_up_for_now_is_named_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A store that is away fails all streams alike: why is said once."""
+    """A store that is away fails all streams alike, so the reason is shown once."""
     away = Trouble.of(StoreUnavailable("no answer"))
     results = tuple(result(f"s{n}", StreamState.PLANNED, trouble=away) for n in range(30))
     text = shown(capsys, scope_plan(stream("s0", 1)), results=results, trouble=away)
@@ -294,7 +294,7 @@ def test_what_was_given_up_for_now_is_named_in_a_line(capsys: pytest.CaptureFixt
 def test_a_reason_of_many_streams_is_said_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And again after a while, with a count; a final failure is always said."""
+    """It is repeated later, with a count. A failure that is not retryable is always shown."""
     plan = scope_plan(stream("a", 1), stream("b", 1))
     live = console.LiveProgress(plan, ScopeWorkload(request()), Settings())
     store = ModelStore(World())
@@ -320,7 +320,7 @@ def test_a_reason_of_many_streams_is_said_once(
 
 
 def test_a_summary_counts_streams_by_what_became_of_them() -> None:
-    """In one order, and only what there was."""
+    """The counts have a fixed order, and zeros are left out."""
     words = {"failed": 1, "copied": 28, "already complete": 1, "stopped": 0}
     assert console.summary(words) == "28 copied, 1 already complete, 1 failed"
     assert console.summary({}) == "nothing to do"

@@ -1,4 +1,4 @@
-"""Bars of many resources, and logs of drivers, as people read them."""
+"""Bars of many resources, and logs of drivers, as users read them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def progress(percent: int) -> dict[str, Any]:
 
 
 def test_a_resource_at_work_tells_how_far_and_how_fast_it_is() -> None:
-    """The kind, the state, the progress, the rate and the time left; scopes count streams."""
+    """The line has kind, state, progress, rate and time left. A scope also counts streams."""
     one = followed("orders", "Copying", progress=progress(42))
     assert watching.shown(one, namespaces=True).line == (
         "team/streamcopy/orders  Copying  42%  42 MB/100 MB  5.0 MB/s  ETA 12s"
@@ -64,7 +64,7 @@ def test_a_resource_at_work_tells_how_far_and_how_fast_it_is() -> None:
 
 
 def test_a_query_tells_its_rows_and_how_far_it_is_behind() -> None:
-    """It has no share: it goes on."""
+    """A query goes on without an end, so it has no percentage."""
     known = {"rows": 4000, "lag": "1.2 MB", "lagBytes": 1_200_000}
     one = followed("clicks", "Running", kind="StreamQuery", met=True, progress=known)
     assert watching.shown(one, namespaces=False).line == (
@@ -73,7 +73,7 @@ def test_a_query_tells_its_rows_and_how_far_it_is_behind() -> None:
 
 
 def test_a_resource_at_rest_has_no_rate() -> None:
-    """The rate is from before its end. A store has no progress at all."""
+    """Its last rate is from before its end. A store has no progress at all."""
     done = followed("orders", "Copied", met=True, progress=progress(100))
     assert watching.shown(done, namespaces=False).line == (
         "streamcopy/orders  Copied  100%  100 MB/100 MB"
@@ -84,7 +84,7 @@ def test_a_resource_at_rest_has_no_rate() -> None:
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Gives what a terminal of 100 columns and 5 lines gets."""
+    """Return the output of a terminal of 100 columns and 5 lines."""
     file = io.StringIO()
     terminal = Console(file=file, force_terminal=True, width=100, height=5, color_system=None)
     monkeypatch.setattr(watching, "out", terminal)
@@ -93,7 +93,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def test_bars_fit_the_terminal_and_show_work_first(screen: io.StringIO) -> None:
-    """A terminal of five lines shows three resources, and how many more there are."""
+    """A terminal of five lines shows three resources, and the number of the others."""
     found = [followed(f"done-{number}", "Copied", met=True) for number in range(9)]
     found.append(followed("slow", "Copying", progress=progress(42)))
     with console.Watching(namespaces=False) as bars:
@@ -122,7 +122,7 @@ def test_a_narrow_terminal_cuts_bars_and_ends_of_lines(
 
 
 def test_quiet_shows_no_bars(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on a terminal nor as lines."""
+    """Nothing is written to the terminal."""
     monkeypatch.setattr(console.note, "quiet", True)
     with console.Watching(namespaces=False) as bars:
         bars.show([followed("slow", "Copying")])
@@ -148,5 +148,5 @@ def test_quiet_shows_no_bars(screen: io.StringIO, monkeypatch: pytest.MonkeyPatc
     ids=["fields", "other text", "no event", "no object", "deep", "exception"],
 )
 def test_lines_of_a_log_are_readable(line: str, expected: str) -> None:
-    """JSON becomes a sentence with fields; nothing controls the terminal."""
+    """JSON becomes a sentence with fields, and no character controls the terminal."""
     assert console.readable(line) == expected

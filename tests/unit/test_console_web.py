@@ -1,4 +1,4 @@
-"""The page's server: who gets an answer, and what the answers are."""
+"""The page's server: its access rules and its answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Peer:
     async def call(
         self, path: str = "", method: str = "GET", *, token: str | None = None, host: str = ""
     ) -> tuple[int, str]:
-        """Call the server; status and body."""
+        """Call the server, check its headers, and return status and body."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         headers |= {"Host": host} if host else {}
         async with self._session.request(method, self.address + path, headers=headers) as answer:
@@ -85,7 +85,7 @@ def peering(
 
 
 def test_only_the_printed_address_leads_to_resources() -> None:
-    """The page itself says nothing, so anybody on this machine may have it."""
+    """The page itself contains no data, so any user of this machine may load it."""
 
     async def act(peer: Peer) -> None:
         for path in ("", "page.js", "page.css"):
@@ -101,7 +101,7 @@ def test_only_the_printed_address_leads_to_resources() -> None:
 
 
 def test_the_address_that_a_browser_is_started_with_works_once() -> None:
-    """Other users of the machine see a program's arguments, and come too late with them."""
+    """Other users of the machine can see a browser's arguments, but too late to use them."""
 
     async def act(peer: Peer) -> None:
         status, text = await peer.call("api/session", token=peer.once)
@@ -113,7 +113,7 @@ def test_the_address_that_a_browser_is_started_with_works_once() -> None:
 
 
 def test_other_names_than_this_machines_are_refused() -> None:
-    """DNS can lead a stranger's web page to this server; the name in the browser stays his."""
+    """A foreign name can lead to this server by DNS, but the browser still sends that name."""
 
     async def act(peer: Peer) -> None:
         port = peer.address.rpartition(":")[2].strip("/")
@@ -140,7 +140,7 @@ def test_there_is_nothing_to_change() -> None:
 
 
 def test_it_listens_on_the_loopback_interface_alone() -> None:
-    """No other machine reaches it, and a port that is taken is an error of the option."""
+    """No other machine reaches the server. An occupied port is an error of the option."""
 
     async def run() -> None:
         async def nothing(*_: str) -> Any:
@@ -159,7 +159,7 @@ def test_it_listens_on_the_loopback_interface_alone() -> None:
 
 
 def test_many_pages_cost_the_api_server_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look is given again until its time is over."""
+    """The server reuses a look until its time is over."""
     monkeypatch.setattr(server, "LOOK", float("inf"))
     looks = []
 
@@ -176,7 +176,7 @@ def test_many_pages_cost_the_api_server_one_look(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_error_comes_with_its_remedy() -> None:
-    """Of the API server, and of a resource that is gone; control characters are blanks."""
+    """The API server and a missing resource give such errors. Control characters are blanks."""
 
     def away() -> Any:
         raise ApiUnavailable("no answer\x1b[2J", remedy="Try again.")
@@ -222,7 +222,7 @@ def rows(*found: tuple[Named, Object], namespaces: bool = False) -> Any:
 
 
 def test_a_row_says_what_a_watch_says() -> None:
-    """State, progress, rate and time left while bytes come; the counts are above."""
+    """It has state and progress, and rate and time left while bytes come. Counts are above."""
     moving = {"conditions": ready("Unknown", "Copying", "Reconciling")}
     moving["progress"] = PROGRESS | {"etaSeconds": 8}
     lost = {"conditions": ready("False", "SourceNotFound", "Stalled"), "progress": PROGRESS}
@@ -256,7 +256,7 @@ def test_a_row_says_what_a_watch_says() -> None:
 
 
 def test_an_archive_has_the_age_of_its_last_good_run_and_drill() -> None:
-    """A schedule without a run says so; a copy without a schedule says nothing."""
+    """A schedule without a run shows that. A copy without a schedule shows nothing."""
     drill = {"result": "Passed", "completionTime": "2026-05-04T09:00:00Z"}
     good = {"conditions": ready("True", "Archived"), "lastSuccessTime": "2026-05-04T10:00:00Z"}
     scheduled = resources.changed(resources.ARCHIVE, "spec.schedule", {"cron": "0 0 * * *"})
@@ -275,7 +275,7 @@ def test_an_archive_has_the_age_of_its_last_good_run_and_drill() -> None:
 
 
 def test_details_are_those_of_describe() -> None:
-    """Sentence, next step, conditions, attempts and events; each text is bounded and printable."""
+    """They have sentence, next step, conditions, attempts and events, bounded and printable."""
     told = "no stream \u202eshop/<b>\x1b[2J" + "x" * 9000
     status = {"conditions": ready("False", "SourceNotFound", "Stalled", message=told)}
     history = {"attempt": 1, "job": "job-1", "outcome": "Failed", "reason": "SourceNotFound"}
@@ -295,14 +295,14 @@ def test_details_are_those_of_describe() -> None:
         ["Ready", "False", "SourceNotFound"],
         ["Stalled", "True", "SourceNotFound"],
     ]
-    assert [len(row[4]) > 100 for row in first["rows"]] == [True, False]  # it says it once
+    assert [len(row[4]) > 100 for row in first["rows"]] == [True, False]  # shown once
     assert attempts["rows"] == [["1", "Failed", "SourceNotFound", "-", "-", "job-1"]]
     assert events["rows"][0][:4] == ["1m00s", "Warning", "<i>", "3"]
     assert len(json.dumps(shown)) < 20_000
 
 
 def test_a_query_has_its_version_and_how_far_it_is() -> None:
-    """And what the last failure advises."""
+    """The details also have the advice of the last failure."""
     status = {
         "conditions": ready("False", "QueryChanged", "Stalled"),
         "result": "main: shop/counts",
@@ -336,7 +336,7 @@ def test_a_query_has_its_version_and_how_far_it_is() -> None:
 
 
 def test_details_are_of_a_resource_that_the_page_has_shown() -> None:
-    """By its UID: never of another one that has its name now, and of nothing else."""
+    """The page knows it by its UID, and never shows a later resource of the same name."""
     cluster = FinalizingServer()
     meta = {"name": "orders", "namespace": "team", "creationTimestamp": "2026-05-03T12:00:00Z"}
 

@@ -1,4 +1,4 @@
-"""What the crash tables say of themselves; the cells are run by tests/e2e/crash."""
+"""The crash tables and their pages. The tests in tests/e2e/crash run the cells."""
 
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,7 @@ def test_the_page_is_the_table(table: ModuleType) -> None:
 
 @TABLES
 def test_the_table_is_whole(table: ModuleType) -> None:
-    """Each point meets each victim, and what is not run says why."""
+    """Each point meets each victim, and each cell that does not run has a reason."""
     assert len(table.CELLS) == len(table.POINTS) * len(table.VICTIMS)
     assert len({cell.name for cell in table.CELLS}) == len(table.CELLS)
     assert len(table.REACHABLE) >= table.LEAST
@@ -30,7 +30,7 @@ def test_the_table_is_whole(table: ModuleType) -> None:
 
 
 def test_each_victim_of_archives_dies_in_make_test() -> None:
-    """What always runs can be reached, and has each victim."""
+    """Cells that always run are reachable, and have each victim."""
     telling = [cell for cell in archive_crash_table.REACHABLE if cell.telling]
     assert sum(len(point.telling) for point in archive_crash_table.POINTS) == len(telling)
     assert {cell.victim for cell in telling} == set(archive_crash_table.VICTIMS)

@@ -1,4 +1,4 @@
-"""What the documents point to is there."""
+"""References in the documents lead to existing places."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from sluice.api.registry import KINDS
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 CODE = re.compile(r"`[^`\n]+`")
-"""What stands in it is no link, though a pattern may look like one."""
+"""Code in a document. It contains no link, though a pattern may look like one."""
 FOR_ENGINEERS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 PACKAGE = ROOT / "operator" / "sluice"
 ROOMS = "|".join(sorted(path.name for path in PACKAGE.iterdir() if path.is_dir()))
@@ -19,13 +19,13 @@ MODULE = re.compile(
     rf"((?<=sluice/)(?:{ROOMS})(?:/[a-z0-9_]+)*|(?<![\w/.])(?:{ROOMS})(?:/[a-z0-9_]+)+)"
     r"(?:\.py\b)?(?:\.([A-Za-z_]+))?"
 )
-"""A module of Sluice, as documents write it, and what of it they name."""
+"""A module of Sluice as documents write it, and the member that they name."""
 LINK = re.compile(r"\[([^\[\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    """Every relative link names a file, and every place that a link names is in it."""
+    """Every relative link names a file, and every anchor of a link is in that file."""
     for text, target, anchor in LINK.findall(CODE.sub("code", document.read_text())):
         if "://" in target:
             continue
@@ -55,7 +55,7 @@ def test_claims_name_tests_that_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["docs/operations.md", "helm/sluice/templates/NOTES.txt"])
 def test_uninstalling_leaves_no_kind_out(name: str) -> None:
-    """Who follows the page deletes the resources of every kind, and every definition."""
+    """The page's commands delete the resources of every kind, and every definition."""
     text = (ROOT / name).read_text()
     deleted = {
         short
@@ -70,7 +70,7 @@ def test_uninstalling_leaves_no_kind_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOR_ENGINEERS)
 def test_modules_are_where_pages_for_engineers_say(name: str) -> None:
-    """Each module that is named is there, and has the function or class that is named with it."""
+    """Each named module exists, and has the function or class that is named with it."""
     found = MODULE.findall((ROOT / name).read_text())
     assert found
     for module, member in found:
@@ -83,7 +83,7 @@ def test_modules_are_where_pages_for_engineers_say(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOR_ENGINEERS)
 def test_classes_and_fields_that_pages_for_engineers_name_exist(name: str) -> None:
-    """Each name in capitals that stands as code is one that code, manifests or tests use."""
+    """Each capitalised name that stands as code also occurs in code, manifests, tests or docs."""
     folders = ("operator", "hack", "helm", "crds", "tests", "docs")
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*.*"))
     texts = (path.read_text() for path in paths if path.suffix in {".py", ".yaml", ".tpl", ".md"})
@@ -95,7 +95,7 @@ def test_classes_and_fields_that_pages_for_engineers_name_exist(name: str) -> No
 
 
 def test_targets_of_make_that_pages_name_exist() -> None:
-    """Each `make ...` that stands as code is a target."""
+    """Each `make ...` that stands as code is a target of the Makefile."""
     pages = ["README.md", *FOR_ENGINEERS, "tests/README.md"]
     text = "\n".join((ROOT / page).read_text() for page in pages)
     named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))

@@ -19,7 +19,7 @@ from sluice.errors import (
 
 
 def tree(root: type[SluiceError] = SluiceError) -> Iterator[type[SluiceError]]:
-    """A class and all below it that the package defines."""
+    """Yield a class and all its subclasses in the package."""
     yield root
     for kind in root.__subclasses__():
         if kind.__module__.startswith(errors.__name__):
@@ -30,7 +30,7 @@ CLASSES = list(tree())
 
 
 def drawn() -> list[str]:
-    """The names in the tree of the package's docstring, from top to bottom."""
+    """Return the names in the tree of the package's docstring, from top to bottom."""
     names = ["SluiceError"]
     for line in str(errors.__doc__).partition("    SluiceError\n")[2].splitlines():
         found = re.match(r"[ │├└─]*((?:[A-Z]\w+(?:, )?)+)", line)
@@ -40,24 +40,24 @@ def drawn() -> list[str]:
 
 
 def test_the_drawn_tree_names_every_class() -> None:
-    """The tree in the package's docstring names every class, and no class that there is not."""
+    """The tree in the package's docstring has every class, and no other name."""
     assert sorted(drawn()) == sorted(kind.__name__ for kind in CLASSES)
 
 
 def test_the_package_gives_every_class_in_the_order_of_the_tree() -> None:
-    """What the package gives is the tree, in its order, which the page of conditions has too."""
+    """The package exports the classes in the order of the tree, as the page of conditions does."""
     assert errors.__all__ == ["Category", *drawn(), "EXIT_CODES", "UNDECIDED"]
 
 
 def test_a_class_is_in_the_module_of_its_category() -> None:
-    """Whose move it is says where a class is; only the root is elsewhere."""
+    """The category decides the module of a class. Only the root is elsewhere."""
     found = {kind.__name__: kind.__module__.rpartition(".")[2] for kind in CLASSES}
     wanted = {kind.__name__: kind.category.lower() for kind in CLASSES}
     assert found == wanted | {"SluiceError": "base"}
 
 
 def test_the_drawn_tree_marks_what_is_retryable() -> None:
-    """A class is marked as retryable in the drawing exactly if it is."""
+    """The drawing marks a class as retryable if and only if it is."""
     marked = {
         name
         for line in str(errors.__doc__).splitlines()
@@ -100,7 +100,7 @@ def test_every_class_crosses_a_process_boundary_whole(kind: type[SluiceError]) -
 
 
 def test_attributes_of_segment_errors_are_kept() -> None:
-    """What a caller needs to go on is in the error: the first offset left, the other server."""
+    """A caller needs them to go on: the first offset left, or the other server."""
     truncated = SegmentTruncated("gone", segment="s/t/0", start_offset=12)
     assert (truncated.segment, truncated.start_offset) == ("s/t/0", 12)
     moved = StoreMoving("moved", segment="s/t/0", host="h:1")
@@ -113,6 +113,6 @@ def test_a_field_leads_the_text() -> None:
 
 
 def test_a_remedy_of_its_own_goes_before_the_class() -> None:
-    """An error may know better than its class what to do."""
+    """An error may have a better remedy than its class."""
     assert StoreUnavailable("x", remedy="Start it.").remedy == "Start it."
     assert StoreTimeout("x").remedy == StoreUnavailable("x").remedy

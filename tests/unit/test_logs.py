@@ -1,4 +1,4 @@
-"""What the log looks like."""
+"""The form of the log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def _lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """What was logged, one JSON value a line."""
+    """Return the values of the log's lines, which are JSON."""
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
 def test_what_libraries_log_has_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
-    """Warnings and errors of others are JSON as well, with their traceback, and say whose."""
+    """Warnings and errors of libraries are JSON, with their traceback and the logger's name."""
     logs.configure("info", as_json=True)
     structlog.get_logger().info("ours", count=1)
     logging.getLogger("library").warning("theirs %d", 2)
@@ -36,14 +36,14 @@ def test_what_libraries_log_has_the_same_form(capsys: pytest.CaptureFixture[str]
 
 
 def test_what_libraries_chat_about_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their information is not ours to print, unless somebody looks for bugs of ours."""
+    """Information of libraries is not printed at level info."""
     logs.configure("info", as_json=True)
     logging.getLogger("library").info("chat")
     assert _lines(capsys) == []
 
 
 def test_a_resource_that_is_worked_on_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where a library speaks."""
+    """This holds for messages of libraries, too."""
     logs.configure("info", as_json=True)
     with structlog.contextvars.bound_contextvars(resource="StreamCopy/a/b"):
         logging.getLogger("library").warning("slow")

@@ -5,12 +5,12 @@ from sluice.metrics import Metrics
 
 
 def lines(metrics: Metrics) -> list[str]:
-    """What a scrape gives."""
+    """Return the lines of a scrape."""
     return metrics.text().decode().splitlines()
 
 
 def test_every_metric_of_the_catalogue_is_exported() -> None:
-    """With its text and its kind, before anything has happened."""
+    """A scrape has its text and its kind before anything has happened."""
     found = lines(Metrics())
     for metric in METRICS:
         assert f"# HELP {metric.name} {metric.means}" in found
@@ -18,7 +18,7 @@ def test_every_metric_of_the_catalogue_is_exported() -> None:
 
 
 def test_every_metric_can_be_set_with_its_labels() -> None:
-    """What is counted, set and measured is scraped."""
+    """Counters, gauges and histograms are scraped with their values."""
     metrics = Metrics()
     for metric in METRICS:
         labels = dict.fromkeys(metric.labels, "x")
@@ -38,7 +38,7 @@ def test_every_metric_can_be_set_with_its_labels() -> None:
 
 
 def test_names_follow_the_rules() -> None:
-    """One prefix; counters end in _total, times in _seconds; a name stands once."""
+    """Names have one prefix and are unique. Counters end in _total, histograms in _seconds."""
     names = [metric.name for metric in METRICS]
     assert len(set(names)) == len(names)
     for metric in METRICS:
@@ -49,7 +49,7 @@ def test_names_follow_the_rules() -> None:
 
 
 def test_counts_add_up() -> None:
-    """Gauges are set, counters grow."""
+    """A gauge has its last value, and a counter has a sum."""
     metrics = Metrics()
     for _ in range(2):
         metrics.count("sluice_copied_bytes_total", 21)
@@ -60,13 +60,13 @@ def test_counts_add_up() -> None:
 
 
 def test_a_metric_that_is_not_in_the_catalogue_is_none() -> None:
-    """A name that nobody describes cannot be used."""
+    """A name without a description cannot be used."""
     with pytest.raises(KeyError):
         Metrics().count("sluice_surprises_total")
 
 
 def test_two_operators_in_a_process_count_apart() -> None:
-    """Tests and tools may hold several."""
+    """Tests and tools may have several."""
     first, second = Metrics(), Metrics()
     first.count("sluice_copied_bytes_total", 1)
     assert "sluice_copied_bytes_total 0.0" in lines(second)

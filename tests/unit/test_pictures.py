@@ -11,7 +11,7 @@ PICTURES = sorted((Path(__file__).parents[2] / "docs" / "images").glob("*.svg"))
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
 def test_a_picture_draws_the_text_that_it_describes(picture: Path) -> None:
-    """Who reads the description reads what others see."""
+    """Readers of the description get the same text as viewers of the picture."""
     described = pictures.text_of(picture)
     assert pictures.drawn_text(picture) == "".join(described.split())
 
@@ -27,7 +27,7 @@ def test_a_picture_loads_nothing(picture: Path) -> None:
 
 
 def test_a_picture_has_its_colours_and_its_text(tmp_path: Path) -> None:
-    """Colours of the terminal are drawn; signs of markup and braces stay as they are."""
+    """Colours of the terminal are drawn. Markup and braces stay as they are."""
     drawn = pictures.draw("x", "show {a} <b>", "\x1b[31mred\x1b[0m & {green}\n")
     again = pictures.draw("x", "show {a} <b>", "\x1b[31mred\x1b[0m & {green}\n")
     assert drawn == again

@@ -25,7 +25,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def test_without_settings_nothing_is_traced_and_nothing_imported() -> None:
-    """Spans cost a look at a variable, and the context that is passed on is empty."""
+    """A span then only checks a variable, and the context for other processes is empty."""
     code = """
 import sys
 from sluice import tracing
@@ -39,7 +39,7 @@ assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 
 
 def test_spans_have_their_parents_in_threads_and_processes(traces: Collector) -> None:
-    """A span is below the one that it is in, or that a context names."""
+    """A span's parent is the enclosing span, or the span that a context names."""
     with tracing.started("test"):
         with tracing.span("outer", parent=PARENT) as outer, tracing.span("inner"):
             context = tracing.current()
@@ -56,21 +56,21 @@ def test_spans_have_their_parents_in_threads_and_processes(traces: Collector) ->
 
 @pytest.mark.parametrize("given", ["", "x", "00-0-0-01", PARENT.replace("0af7", "ZZZZ"), "\n"])
 def test_a_damaged_context_begins_a_trace(traces: Collector, given: str) -> None:
-    """It leads to no error, and to no other's trace."""
+    """It causes no error, and the span has no parent."""
     with tracing.started("test"), tracing.span("one", parent=given):
         pass
     assert traces.only("one").parent == ""
 
 
 def test_a_caller_that_does_not_sample_is_followed(traces: Collector) -> None:
-    """The environment's sampler holds; by default the parent decides."""
+    """By default the sampler follows the decision of the parent."""
     with tracing.started("test"), tracing.span("one", parent=f"{PARENT[:-2]}00"):
         assert tracing.current().endswith("-00")
     assert traces.spans == []
 
 
 def test_an_error_is_its_reason(traces: Collector) -> None:
-    """Of Sluice's errors that of the catalogue, of others the type; no message is sent."""
+    """Sluice's errors give their reason, and others their type. No message is sent."""
     with tracing.started("test"):
         with pytest.raises(SourceNotFound), tracing.span("own"):
             raise SourceNotFound("a stream of a tenant")
@@ -82,7 +82,7 @@ def test_an_error_is_its_reason(traces: Collector) -> None:
 
 
 def test_names_are_cut(traces: Collector) -> None:
-    """Nobody makes a span longer by a long name, or by many attributes."""
+    """Neither a long name nor many attributes make a span larger than the limits."""
     with tracing.started("test"):
         many = {f"a{number}": number for number in range(100)}
         tracing.begin("one", stream="s" * 10_000, none=None, **many).end()
@@ -103,7 +103,7 @@ def test_names_are_cut(traces: Collector) -> None:
 def test_the_environment_names_the_process(
     traces: Collector, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], name: str
 ) -> None:
-    """A name of its own is the default."""
+    """By default, the process has the name that it gives itself."""
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     with tracing.started("test"), tracing.span("one"):
@@ -124,7 +124,7 @@ def test_the_environment_names_the_process(
 def test_settings_that_cannot_be_used_turn_tracing_off(
     traces: Collector, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str
 ) -> None:
-    """The work goes on. What is wrong is named, unless tracing was turned off."""
+    """The work goes on. The log names the wrong setting, unless tracing was turned off."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with capture_logs() as logged, tracing.started("test"), tracing.span("one"):
@@ -134,7 +134,7 @@ def test_settings_that_cannot_be_used_turn_tracing_off(
 
 
 def test_headers_are_no_other_process(traces: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are sent, and taken out of the environment, which a JVM would inherit."""
+    """The headers are sent, and taken out of the environment, which a JVM would inherit."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-token=secret")
     with tracing.started("test"), tracing.span("one"):
         assert "OTEL_EXPORTER_OTLP_HEADERS" not in os.environ
@@ -145,7 +145,7 @@ def test_headers_are_no_other_process(traces: Collector, monkeypatch: pytest.Mon
 def test_a_collector_that_refuses_costs_a_line_an_outage(
     traces: Collector, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    """However many batches are lost. No redirect is followed, and nothing waits at the end."""
+    """All lost batches of an outage cost one line. No redirect is followed."""
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")
     traces.status = status
@@ -158,7 +158,7 @@ def test_a_collector_that_refuses_costs_a_line_an_outage(
 
 
 def test_the_end_of_an_outage_is_told(traces: Collector) -> None:
-    """With the number of spans that were lost."""
+    """The log has the number of lost spans."""
     exporter = otlp.Reporting(otlp.OTLPSpanExporter(timeout=0.1))
     with capture_logs() as logged:
         traces.status = 400
@@ -175,7 +175,7 @@ def test_the_end_of_an_outage_is_told(traces: Collector) -> None:
 def test_a_silent_collector_keeps_no_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The last spans have a bounded time, and the threads that send them hold nothing up."""
+    """Sending the last spans has a time limit, and its threads do not keep the process."""
     monkeypatch.setattr(otlp, "LAST_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -188,7 +188,7 @@ def test_a_silent_collector_keeps_no_process(
 
 
 def test_a_queue_that_is_full_drops(traces: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood of spans takes a bounded memory, and waits for nothing."""
+    """A flood of spans takes bounded memory, and does not wait."""
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")
     with traces.held(), tracing.started("test"):
@@ -199,5 +199,5 @@ def test_a_queue_that_is_full_drops(traces: Collector, monkeypatch: pytest.Monke
 
 
 def test_time_is_that_of_the_epoch() -> None:
-    """A span may begin before it is made."""
+    """Times are nanoseconds since the epoch, since a span may begin before it is made."""
     assert abs(tracing.now() - time.time() * 1e9) < 60e9

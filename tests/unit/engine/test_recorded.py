@@ -1,4 +1,4 @@
-"""What an earlier version has begun is gone on with: its plans, journals, logs and archives."""
+"""Work that an earlier version began is continued: plans, journals, logs and archives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from support.model.recorded import objects_of, recorded, world_of
 
 @pytest.mark.parametrize("name", ["staged", "verified", "published"])
 def test_a_copy_is_gone_on_with(name: str) -> None:
-    """By its journal, wherever its driver was killed; no byte is staged under another plan."""
+    """The recorded plan holds at any progress. The copy ends whole, with nothing left beside it."""
     body = recorded(f"v1/copy-{name}")
     world, request = world_of(body["world"]), CopyRequest.model_validate(body["request"])
     store = ModelStore(world)
@@ -43,7 +43,7 @@ def test_a_copy_is_gone_on_with(name: str) -> None:
 
 
 def test_an_append_is_gone_on_with() -> None:
-    """With the transactions that are open: all is appended, and nothing twice."""
+    """The killed driver left an open transaction. All bytes are appended, and none twice."""
     body = recorded("v1/append")
     world, request = world_of(body["world"]), CopyRequest.model_validate(body["request"])
     contents = world.bytes_of(SOURCE)
@@ -52,7 +52,7 @@ def test_an_append_is_gone_on_with() -> None:
 
 
 def test_a_scope_is_gone_on_with() -> None:
-    """By its log and its compressed plan: the streams that are copied stay, the others follow."""
+    """The log and the compressed plan tell the copied streams. All other streams are copied."""
     body = recorded("v1/scope")
     world, plan = world_of(body["world"]), expanded(base64.b64decode(body["plan"]))
     report = copy_scope(plan, SharedStore(world))
@@ -63,7 +63,7 @@ def test_a_scope_is_gone_on_with() -> None:
 
 @pytest.mark.parametrize("form", list(Format))
 def test_an_archive_gets_another_run(form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the notes of the driver that was killed in it; what was recorded is whole."""
+    """The run goes on by the notes of a killed driver. Then both runs verify."""
     make_objects_small(monkeypatch)
     body = recorded(f"v1/archive-{form.value.lower()}")
     objects, store = objects_of(body["objects"]), ModelStore(world_of(body["world"]))
@@ -77,7 +77,7 @@ def test_an_archive_gets_another_run(form: Format, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("form", list(Format))
 def test_an_archive_is_restored(form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run that an earlier version recorded, whatever a later one has begun."""
+    """The recorded run is restored, without the bytes of a later unfinished run."""
     make_objects_small(monkeypatch)
     body = recorded(f"v1/archive-{form.value.lower()}")
     root, world = root_of(objects_of(body["objects"])), world_of(body["world"])
@@ -103,7 +103,7 @@ def test_an_archive_is_restored(form: Format, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", ["stream", "archive", "unplanned"])
 def test_a_plan_is_read_and_written_as_it_was(name: str) -> None:
-    """In a ConfigMap it may be older than the operator; its hash is in a status."""
+    """The JSON stays equal, since a ConfigMap may be older than the operator."""
     body = recorded(f"v1/plan-{name}")
     plan = read_plan(json.dumps(body))
     assert isinstance(plan, Unplanned) == (name == "unplanned")

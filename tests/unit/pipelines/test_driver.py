@@ -39,7 +39,7 @@ from support.engine.sources import planned, put_source
 from support.model import ModelStore, World
 
 LARGE = Settings(spark_bytes=95)
-"""By which the source, of 96 bytes, is a large one."""
+"""Settings by which the source of 96 bytes counts as large."""
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_executors_without_a_template_are_refused(options: DriverOptions) -> Non
 
 
 def test_a_copy_of_another_stream_is_none_of_its_business(world: World) -> None:
-    """The check whether a copy is settled changes nothing for one that was not begun."""
+    """The check whether a copy is settled changes nothing for a copy that was not begun."""
     store = ModelStore(world)
     put_source(world, [3], name=StreamName(scope="in", stream="other"))
     before = dict(world.segments)

@@ -1,4 +1,4 @@
-"""What a driver does for the operator, which cannot look into volumes."""
+"""The work of a driver for the operator, which cannot read volumes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RUN = UnplannedArchiveRun(sources=(LIVE,), target=VOLUME, archiving=REQUEST)
 
 
 class Stores(stores.Stores):
-    """As `stores.Stores`, with a model store and a volume in memory."""
+    """A stand-in for `stores.Stores` with a model store and a volume in memory."""
 
     def __init__(self, store: ModelStore, root: ArchiveRoot) -> None:
         super().__init__(Settings())
@@ -59,26 +59,26 @@ class Stores(stores.Stores):
         self._root = root
 
     def __call__(self, _: Settings) -> Self:
-        """As its constructor."""
+        """Return this object, in place of the constructor."""
         return self
 
     def __enter__(self) -> Self:
-        """As Stores."""
+        """Return this object."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """As Stores."""
+        """Do nothing."""
 
     def __getitem__(self, _: StoreAddress) -> ModelStore:
-        """As Stores."""
+        """Return the model store."""
         return self._store
 
     def root(self, _: StoreAddress) -> ArchiveRoot:
-        """As Stores."""
+        """Return the archives in the volume."""
         return self._root
 
     def place(self, address: StoreAddress) -> Place:
-        """As Stores."""
+        """Return the store or the archives, by the kind of the address."""
         return self._store if address.backend == "pravega" else self._root
 
 
@@ -94,22 +94,22 @@ class Bench:
         monkeypatch.setattr(driver, "Stores", self.stores)
 
     def planned(self, wanted: Unplanned) -> Plan | None:
-        """What a driver makes of it."""
+        """Return the plan that a driver makes for a request."""
         return driver._planned(wanted, self.stores)
 
     def recorded(self, wanted: Unplanned) -> Recorded | None:
-        """What a driver tells of it."""
+        """Return the record that a driver reports for a request."""
         return workload_of(wanted.request).tell(self.stores.place(wanted.target))
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """Gives a stream that nobody has archived."""
+    """Return a pod with a stream that has no archive."""
     return Bench(monkeypatch)
 
 
 def test_a_run_is_planned_by_its_driver(bench: Bench) -> None:
-    """And once it is recorded there is nothing to do, and something to tell."""
+    """A recorded run leaves nothing to plan, and the driver reports it."""
     plan = bench.planned(RUN)
     assert plan is not None
     assert plan.archive is not None
@@ -125,7 +125,7 @@ def test_a_run_is_planned_by_its_driver(bench: Bench) -> None:
 
 
 def test_what_is_told_of_a_run_fits_into_a_termination_message(bench: Bench) -> None:
-    """However many runs there are."""
+    """This holds for any number of runs, since only 20 are listed."""
     for number in range(30):
         keyed = REQUEST.model_copy(update={"run_key": f"scheduled:{number}"})
         archive_once(bench.store, bench.objects, keyed)
@@ -137,13 +137,13 @@ def test_what_is_told_of_a_run_fits_into_a_termination_message(bench: Bench) -> 
 
 
 def restore() -> StreamWorkload:
-    """A copy of the archive in the volume."""
+    """Return the work of a copy of the archive in the volume."""
     source = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path=PATH))
     return StreamWorkload(CopyRequest(copy_id="cd" * 16, sources=(source,), target=TARGET))
 
 
 def test_a_restore_is_planned_by_its_driver(bench: Bench) -> None:
-    """The operator sees no more than the target; from the driver's journal on, all of it."""
+    """The operator sees only the target until the driver has planned the copy."""
     archive_once(bench.store, bench.objects)
     workload = restore()
     hidden = ((VOLUME, ArchiveRoot(VOLUME.uri, unseen)),)
@@ -162,7 +162,7 @@ FOLDER = ScopeRequest(scope_id="ef" * 16, source="team", target=TARGET.scope, re
 
 
 def scoped(bench: Bench, request: ScopeRequest = FOLDER) -> Unplanned:
-    """A restore of the archives in a folder of the volume, as the operator leaves it."""
+    """Return a restore of a folder's archives, as the operator leaves it to a driver."""
     hidden = ((VOLUME, ArchiveRoot(VOLUME.uri, unseen)),)
     answer = ScopeWorkload(request).ask(hidden, (LIVE, bench.store), known=None, again=True)
     assert isinstance(answer, Planned)
@@ -172,7 +172,7 @@ def scoped(bench: Bench, request: ScopeRequest = FOLDER) -> Unplanned:
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """Gives a folder of the volume with one archive."""
+    """Return a pod whose volume has a folder with one archive."""
     bench = Bench(monkeypatch)
     archive_once(bench.store, bench.objects)
     there = MemoryObjects()
@@ -184,7 +184,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_a_scope_is_planned_by_its_driver(folder: Bench, tmp_path: Path) -> None:
-    """It carries the plan out, and all there is to know of it is in the target."""
+    """The driver carries the plan out. Afterwards all facts are in the target's store."""
     wanted = scoped(folder)
     plan = folder.planned(wanted)
     assert plan is not None
@@ -208,7 +208,7 @@ def test_a_scope_is_planned_by_its_driver(folder: Bench, tmp_path: Path) -> None
 def test_a_scope_that_cannot_be_planned_is_refused_by_its_driver(
     folder: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is begun: also where the operator could not write the plan down later."""
+    """The refusal comes before anything is begun, even for a plan that is only too long."""
     with pytest.raises(ArchiveNotFound, match="there are no archives in the folder 'other'"):
         folder.planned(scoped(folder, FOLDER.model_copy(update={"source": "other"})))
     monkeypatch.setattr(plan_module, "MOST_PLAN_BYTES", 100)
@@ -217,7 +217,7 @@ def test_a_scope_that_cannot_be_planned_is_refused_by_its_driver(
 
 
 def test_what_is_to_be_planned_reads_back_as_it_was() -> None:
-    """From where the operator has written it down."""
+    """It is read from the JSON that the operator has written."""
     for wanted in (
         RUN,
         UnplannedCopy(sources=(VOLUME,), target=LIVE, copying=restore().request),
@@ -229,7 +229,7 @@ def test_what_is_to_be_planned_reads_back_as_it_was() -> None:
 
 
 def test_a_plan_stays_a_plan_whatever_its_streams_are_called() -> None:
-    """Also where a stream, a scope and a tag have the name of a field of what is to be planned."""
+    """A stream, a scope or a tag may have the name of a request's field."""
     name = StreamName(scope="copying", stream="copying")
     stream = stream_plan(segment_plan(1000), source=name, target=name)
     tagged = stream.model_copy(update={"config": StreamConfig(tags=("copying", "archiving"))})
@@ -241,13 +241,13 @@ def test_a_plan_stays_a_plan_whatever_its_streams_are_called() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '"copying"', "{"])
 def test_what_is_no_json_of_a_plan_is_refused(text: str) -> None:
-    """As a ValidationError, from which whoever reads it makes one of its own."""
+    """It gives a ValidationError, which each reader turns into an error of its own."""
     with pytest.raises(ValidationError):
         read_plan(text)
 
 
 def test_a_plan_without_a_request_is_refused() -> None:
-    """Such as a file that somebody has damaged."""
+    """A user may have damaged the file."""
     with pytest.raises(ValidationError, match="copying"):
         read_plan(RUN.model_dump_json().replace('"archiving":{', '"archiving":null,"else":{'))
     with pytest.raises(ValidationError, match="copying"):

@@ -18,7 +18,7 @@ VOLUME = StoreAddress(backend="volume", uri="volume://backups/streams")
 
 
 def keys(folder: Path) -> Settings:
-    """Settings of a process where the Secret is mounted."""
+    """Return settings of a process with the mounted Secret."""
     (folder / "keys").mkdir()
     (folder / "keys" / "accessKeyId").write_text("hidden-id\n")
     (folder / "keys" / "secretAccessKey").write_text("hidden-secret\n")
@@ -26,7 +26,7 @@ def keys(folder: Path) -> Settings:
 
 
 def test_a_bucket_is_opened_with_the_keys_of_its_secret(tmp_path: Path) -> None:
-    """The keys are read from the folder of credentials and shown by nothing."""
+    """The keys come from the folder of credentials, and no representation shows them."""
     root = archives(BUCKET, keys(tmp_path))
     objects = root.archive("team/orders").objects
     assert isinstance(objects, S3Objects)
@@ -36,7 +36,7 @@ def test_a_bucket_is_opened_with_the_keys_of_its_secret(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["accessKeyId", "secretAccessKey"])
 def test_a_missing_key_is_named(tmp_path: Path, missing: str) -> None:
-    """The error says which file, and the remedy which keys the Secret needs."""
+    """The error names the file, and the remedy names the keys that the Secret needs."""
     settings = keys(tmp_path)
     (tmp_path / "keys" / missing).unlink()
     with pytest.raises(AuthenticationFailed, match=f"keys/{missing}") as caught:
@@ -45,7 +45,7 @@ def test_a_missing_key_is_named(tmp_path: Path, missing: str) -> None:
 
 
 def test_a_volume_is_a_folder_under_the_name_of_its_claim(tmp_path: Path) -> None:
-    """As pods mount it; a path of the store's goes on below it."""
+    """Pods mount the claim there. A path of the store's address continues below it."""
     (tmp_path / "backups").mkdir()
     objects = archives(VOLUME, Settings(volumes_dir=tmp_path)).archive("team/orders").objects
     assert isinstance(objects, DirectoryObjects)
@@ -65,19 +65,19 @@ def test_a_claim_that_is_not_mounted_is_refused(tmp_path: Path) -> None:
     "uri", ["volume://", "volume://../x", "volume://a/../../b", "s3://x", "file://host/x", "file:x"]
 )
 def test_an_address_of_a_volume_leads_nowhere_else(tmp_path: Path, uri: str) -> None:
-    """No address leaves the folder of its claim."""
+    """An address outside a claim's folder, or of another form, is refused."""
     with pytest.raises(InvalidSpec, match="is no volume"):
         archives(StoreAddress(backend="volume", uri=uri), Settings(volumes_dir=tmp_path))
 
 
 def test_a_directory_of_this_machine_is_a_place(tmp_path: Path) -> None:
-    """People name one on the command line, whatever is in its name."""
+    """A user names the directory on the command line. Its name may have any characters."""
     address = StoreAddress(backend="volume", uri=(tmp_path / "my archives").as_uri())
     assert str(tmp_path / "my archives") in repr(archives(address, Settings()).archive().objects)
 
 
 def test_a_run_is_a_store(tmp_path: Path) -> None:
-    """An address with a run is connected to as any; one without is no store, and says so."""
+    """Only an address with a run opens as a store. An address of the other kind is refused."""
     (tmp_path / "backups").mkdir()
     settings = Settings(volumes_dir=tmp_path)
     store = open_source(VOLUME.model_copy(update={"archive": RUN}), settings)
@@ -90,7 +90,7 @@ def test_a_run_is_a_store(tmp_path: Path) -> None:
 
 
 def test_plans_of_live_streams_are_written_as_before() -> None:
-    """What was written down by an earlier version has the same hash, and is read by it."""
+    """Plans of live streams have no newer fields, so recorded plans keep their hashes."""
     plan = whole_plan(stream_plan(segment_plan(10)))
     text = plan.model_dump_json()
     assert '"archive"' not in text

@@ -337,7 +337,7 @@ def test_no_positions_are_made_up() -> None:
 
 @pytest.mark.parametrize("cut_off", [False, True], ids=["run", "deleted before the seal"])
 def test_target_is_sealed_once_all_is_appended(cut_off: bool) -> None:  # noqa: FBT001 - a parameter
-    """The driver seals the target, or the deletion of an appended copy that is not sealed yet."""
+    """The driver seals the target. After its death, the deletion of the resource seals it."""
     world = World()
     contents = put_scaled_source(world, [[5], [6]], [])
     put_target(world, 1)

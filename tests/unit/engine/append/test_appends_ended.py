@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "until", [Transfer, Open, RestoreLayout, RestorePolicy, MergeIntoTransaction, RecordDecision]
 )
 def test_what_is_not_decided_is_dropped_without_a_trace(until: type[Step]) -> None:
-    """The resource is deleted: the target is as it was, with nothing beside it."""
+    """Deleting the resource leaves the target as it was, with nothing beside it."""
     world = World()
     contents = put_scaled_source(world, [[9, 30], [20]], [("split", 0)])
     put_target(world, 4)

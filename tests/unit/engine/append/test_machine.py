@@ -67,7 +67,7 @@ KEYS = (0.1, 0.3, 0.6, 0.9)
 SECOND = StreamName(scope="in", stream="second")
 CHANGES = ("create ", "append_at", "open_transaction", "merge", "commit_transaction", "settled")
 HALTS = st.tuples(*[st.sampled_from(CHANGES)] * 3, st.integers(0, 7))
-"""Before which call an actor is frozen, and how far two others come meanwhile."""
+"""The call before which an actor is frozen, and how far two other actors get meanwhile."""
 
 
 class Appending(RuleBasedStateMachine):
@@ -373,7 +373,7 @@ class Appending(RuleBasedStateMachine):
     def in_order(self) -> None:
         """Check that a source segment's bytes come before those of its successors in the target.
 
-        And that they are in a segment of the target with the same keys.
+        They must also be in a segment of the target with the same keys.
         """
         made = [segment for generation in self.made for segment in generation]
         readable = self.world.bytes_of(TARGET)

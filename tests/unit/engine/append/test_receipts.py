@@ -52,7 +52,7 @@ class Held(ModelStore):
 
 
 def test_a_deletion_that_comes_late_meets_no_later_receipt() -> None:
-    """A driver is frozen at the deletion of a former receipt, and goes on another night."""
+    """A driver is frozen before it deletes an old receipt, and deletes no newer one later."""
     world = World()
     store, held = ModelStore(world), Held(world)
     put_source(world, [40, 40])

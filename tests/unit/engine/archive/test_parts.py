@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sluice.engine.tasks.slices import Slice, SliceResult
 
 EVENTS = [20] * 40
-"""Of 1,120 bytes, in objects of 64 bytes."""
+"""The sizes of events, which take 1,120 bytes with headers. Objects have 64 bytes."""
 
 
 def now() -> float:

@@ -144,7 +144,7 @@ def test_what_a_copy_made_is_adopted_by_nobody(world: World) -> None:
 
 
 def test_a_source_that_is_appended_to_lends_its_own_policy(world: World) -> None:
-    """Not the policy that holds while another copy opens transactions."""
+    """The target does not get the policy that holds while another copy opens transactions."""
     world.streams[SOURCE].config = StreamConfig(tags=("team=a", NOTE), scaling=LOOSE)
     store = ModelStore(world)
     copy_all(store, planned(store))
@@ -165,7 +165,7 @@ def test_a_source_that_is_appended_to_lends_its_own_policy(world: World) -> None
     ],
 )
 def test_a_note_that_is_none_says_nothing_of_a_policy(world: World, note: str) -> None:
-    """Any client can write a tag."""
+    """Any client can write a tag, so only a valid note tells the former policy."""
     world.streams[SOURCE].config = StreamConfig(tags=(note,), scaling=LOOSE)
     plan = planned(ModelStore(world))
     assert (plan.config.tags, plan.config.scaling) == ((), LOOSE)

@@ -42,7 +42,7 @@ def test_a_stream_is_made_with_its_configuration_and_our_tags(
 
 
 def test_a_missing_scope_is_an_error_unless_it_is_to_be_made(store: ModelStore) -> None:
-    """No stream is made."""
+    """Looking and releasing succeed without the scope. Only making a stream needs it."""
     claim = replace(ONE, scope="new")
     assert claims.look(claim, store) == Holding(scope=False)
     with pytest.raises(ScopeNotFound):

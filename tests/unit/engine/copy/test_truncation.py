@@ -25,7 +25,7 @@ PLAN = stream_plan(segment_plan(100, cuts=(48,)), segment_plan(50)).model_copy(
 )
 DIGEST = b"d" * 32
 FIRST = 48
-"""Where the second event of the first segment begins."""
+"""The offset of the second event in the first segment."""
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_the_operator_reads_the_gap_from_the_target(world: World, known: bool) -
 
 @pytest.mark.parametrize("performed", ["nothing", "mark", "record"])
 def test_whoever_dies_while_it_gives_a_segment_up_is_followed(world: World, performed: str) -> None:
-    """It may die before the mark, before the record or after it: the next driver goes on."""
+    """A driver may die before the mark, before the record or after it. The next one goes on."""
     one = driver(world)
     go(one, world, Transfer)
     lose(world, FIRST)

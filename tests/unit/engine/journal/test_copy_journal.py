@@ -13,12 +13,12 @@ DIGEST = b"d" * 32
 
 @pytest.fixture
 def store() -> ModelStore:
-    """Gives a store of an empty world."""
+    """Return a store of an empty world."""
     return ModelStore(World())
 
 
 def copy_journal(store: ModelStore) -> CopyJournal:
-    """Another driver's journal of the same copy."""
+    """Return another driver's journal of the same copy."""
     return CopyJournal(store, COPY, TARGET)
 
 
@@ -43,7 +43,7 @@ def test_the_first_plan_holds(store: ModelStore) -> None:
 
 
 def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
-    """Records of two drivers that write in turn are all there, for both and for a third."""
+    """Two drivers that write in turn, and a third one, get all records."""
     one, two = copy_journal(store), copy_journal(store)
     one.begin(PLAN)
     two.begin(PLAN)
@@ -57,7 +57,7 @@ def test_two_writers_go_on_behind_each_other(store: ModelStore) -> None:
 
 
 def test_what_was_written_is_known_without_asking(store: ModelStore) -> None:
-    """A driver's own records are known to it at once."""
+    """A driver knows its own records without a call to the store."""
     mine = copy_journal(store)
     mine.begin(PLAN)
     mine.write([journal.target_record([3])])
@@ -65,7 +65,7 @@ def test_what_was_written_is_known_without_asking(store: ModelStore) -> None:
 
 
 def test_a_deleted_journal_is_forgotten(store: ModelStore) -> None:
-    """After an abort the journal is none, also for a driver that had read it."""
+    """After an abort, a driver that had read the journal finds none, and cannot write to it."""
     mine, other = copy_journal(store), copy_journal(store)
     mine.begin(PLAN)
     other.load()
@@ -91,7 +91,7 @@ def test_a_copy_that_was_begun_anew_is_another(store: ModelStore) -> None:
 
 
 def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
-    """Nor does it where the store has given the name back."""
+    """A late driver writes nothing into a new journal under the old name either."""
     late, other = copy_journal(store), copy_journal(store)
     late.begin(PLAN)
     late.write([journal.target_record([1]), journal.digest_record(0, 0, [DIGEST] * 9)])
@@ -105,7 +105,7 @@ def test_a_journal_under_its_old_name_is_another(store: ModelStore) -> None:
 
 
 def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: ModelStore) -> None:
-    """A driver whose copy was finished by another while it read says nothing of an abort."""
+    """A driver whose journal vanishes while it reads does not report an abort."""
     other = copy_journal(store)
     reads: list[str] = []
     begun = False
@@ -128,7 +128,7 @@ def test_a_journal_deleted_while_it_is_read_is_gone_and_not_aborted(store: Model
 
 
 def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
-    """Bytes that are no records are JournalDamaged."""
+    """Bytes that are no records raise JournalDamaged."""
     mine = copy_journal(store)
     mine.begin(PLAN)
     length = store.infos([mine.name])[0]
@@ -139,7 +139,7 @@ def test_a_damaged_journal_is_refused(store: ModelStore) -> None:
 
 
 def test_a_plan_too_large_for_one_append_is_refused(store: ModelStore) -> None:
-    """A plan longer than a store takes in one append is refused before it is written."""
+    """A plan that a store cannot take in one append is refused before it is written."""
     mine = copy_journal(store)
     huge = PLAN.model_copy(
         update={"config": PLAN.config.model_copy(update={"tags": ("x" * MAX_RECORD,)})}

@@ -1,4 +1,4 @@
-"""What is read into memory as a whole is no longer than what Sluice writes."""
+"""Bounds on the length of logs and records, which are read into memory as a whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEN_GIGABYTES = 10_000_000_000
 
 
 class Boastful(ModelStore):
-    """Says of each segment that is there that it is very long, and gives none of its bytes."""
+    """A store that reports a great length for each existing segment, and gives no bytes."""
 
     def infos(self, names: Sequence[str]) -> list[SegmentInfo | None]:
         """See Segments."""
@@ -42,7 +42,7 @@ class Boastful(ModelStore):
 
 
 def test_a_journal_that_is_no_journal_by_its_length_is_not_read() -> None:
-    """A store that says 10 GB costs nobody the memory."""
+    """A reported length of 10 GB takes no memory."""
     world = World()
     CopyJournal(ModelStore(world), COPY, TARGET).begin(stream_plan(segment_plan(100)))
     with pytest.raises(JournalDamaged, match=r"10 GB long"):
@@ -50,7 +50,7 @@ def test_a_journal_that_is_no_journal_by_its_length_is_not_read() -> None:
 
 
 def test_nor_is_one_of_several() -> None:
-    """A store that has journals under all names a copy may give them is asked for none."""
+    """This holds if a segment exists under each name of a journal. None of them is read."""
     world = World()
     mine = CopyJournal(cast("Store", Boastful(world)), COPY, TARGET)
     for name in mine._names:
@@ -60,7 +60,7 @@ def test_nor_is_one_of_several() -> None:
 
 
 def test_a_receipt_that_is_none_by_its_length_is_not_read() -> None:
-    """It lies beside a stream of somebody else's."""
+    """A receipt lies beside a stream of another owner, so its length is checked first."""
     world = World()
     store = ModelStore(world)
     store.create(store.staging_name(TARGET, 0, identity.receipt_key(COPY, 0)))
@@ -69,7 +69,7 @@ def test_a_receipt_that_is_none_by_its_length_is_not_read() -> None:
 
 
 def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would make it unreadable is refused, and says what can be done."""
+    """Records that would make the journal unreadable are refused, with a remedy."""
     mine = CopyJournal(ModelStore(World()), COPY, TARGET)
     mine.begin(stream_plan(segment_plan(100)))
     monkeypatch.setattr(record_log.Log, "most", 2_000)
@@ -81,14 +81,14 @@ def test_a_journal_is_written_no_longer_than_it_is_read(monkeypatch: pytest.Monk
 
 
 def test_a_record_that_is_none_by_its_length_is_not_read() -> None:
-    """It would be read as a whole, and take thirty times as much memory as it is long."""
+    """Parsing such a record would take thirty times its length in memory."""
     said = record_frames.frame({"record": "events", "segment": "0" * (9 << 20)})
     with pytest.raises(JournalDamaged, match="damaged at offset"):
         record_frames.unframe(said)
 
 
 def test_a_record_that_nobody_knows_is_told_in_short() -> None:
-    """What somebody else's server says gets into a status, an event and a log."""
+    """Texts of foreign servers are cut, since they get into a status, an event and a log."""
     with pytest.raises(JournalDamaged) as raised:
         journal.fold([{"record": "made up", "words": "w" * 100_000}])
     assert len(raised.value.message) < 500

@@ -1,4 +1,4 @@
-"""Under which of its names a journal is looked for, and that all drivers go by one journal."""
+"""The names under which a journal is searched, and the choice of one journal by all drivers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ ONE = "infos 1"
 
 
 class Heard:
-    """A store's gate that remembers the calls."""
+    """A store's gate that records the calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
 
     def __call__(self, what: str) -> Fate:
-        """Remember a call, and let it be done."""
+        """Record a call, and let it be done."""
         self.calls.append(what)
         return Fate.DONE
 
 
 def bound(store: ModelStore) -> CopyJournal:
-    """A journal with the plan and the target's segments."""
+    """Return a journal with the plan and the target's segments."""
     made = CopyJournal(store, COPY, TARGET)
     made.begin(PLAN)
     made.write([journal.target_record([3])])
@@ -40,7 +40,7 @@ def bound(store: ModelStore) -> CopyJournal:
 
 
 def test_a_journal_that_cannot_give_way_is_asked_for_by_its_one_name() -> None:
-    """Once it has a second record: the others cannot take its place any more."""
+    """After its second record, no journal under another name can take its place."""
     heard = Heard()
     mine = CopyJournal(ModelStore(World(), heard), COPY, TARGET)
     mine.begin(PLAN)
@@ -72,7 +72,7 @@ def test_a_journal_with_only_its_plan_gives_way_to_one_that_was_gone_on_with() -
 
 @pytest.mark.parametrize("place", ["another name", "its old name"])
 def test_the_journal_of_the_next_run_is_found_at_once(place: str) -> None:
-    """The known one is gone, or it is shorter than it was: all names are searched."""
+    """All names are searched if the known journal is gone, or shorter than before."""
     world = World()
     known = bound(ModelStore(world))
     other = CopyJournal(ModelStore(world), COPY, TARGET)
@@ -87,7 +87,7 @@ def test_the_journal_of_the_next_run_is_found_at_once(place: str) -> None:
 
 
 def test_a_journal_that_was_made_late_under_the_known_name_hides_none() -> None:
-    """It is shorter than the known one was, and does not count beside that of the next run."""
+    """It is shorter than the known journal was, so the journal of the next run counts."""
     world = World()
     known = bound(ModelStore(world))
     other = CopyJournal(ModelStore(world), COPY, TARGET)
@@ -103,7 +103,7 @@ def test_a_journal_that_was_made_late_under_the_known_name_hides_none() -> None:
 
 
 def test_a_journal_that_is_gone_is_none() -> None:
-    """After a search under all names."""
+    """A driver searches all names before it finds no journal."""
     heard, world = Heard(), World()
     known = bound(ModelStore(world, heard))
     assert CopyJournal(ModelStore(world), COPY, TARGET).load() is not None
@@ -115,7 +115,7 @@ def test_a_journal_that_is_gone_is_none() -> None:
 
 
 def driver(store: ModelStore, _: Actor) -> str:
-    """A driver that begins a copy, records its target and some digests."""
+    """Begin a copy as a driver does, and record its target and numbers of events."""
     mine = CopyJournal(store, COPY, TARGET)
     mine.load()
     try:
@@ -133,7 +133,7 @@ def driver(store: ModelStore, _: Actor) -> str:
 
 
 def gone_on_with(world: World) -> list[str]:
-    """The journals that have more than their first record."""
+    """Return the names of the journals with more than their first record."""
     return [
         name
         for name, segment in world.segments.items()

@@ -75,7 +75,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with the copy's source, and with the stream that is not to be read."""
+    """Return a world with the copy's source, and with the stream that must not be read."""
     made = World()
     put_source(made, [40, 40], [9])
     put_source(made, [40], name=SECRET)
@@ -84,7 +84,7 @@ def world() -> World:
 
 @pytest.fixture
 def store(world: World) -> ModelStore:
-    """Gives a client of its store."""
+    """Return a client of the world's store."""
     return ModelStore(world)
 
 
@@ -103,7 +103,7 @@ def forge(store: ModelStore, changes: dict[str, Any]) -> StreamPlan:
 def test_a_driver_carries_out_no_plan_of_another_copy(
     store: ModelStore, changes: dict[str, Any]
 ) -> None:
-    """It ends before it reads a byte, though the first recorded plan counts otherwise."""
+    """The driver ends before it reads a byte, though the first recorded plan usually holds."""
     own = forge(store, changes)
     with pytest.raises(JournalDamaged, match="the plan of another copy"):
         StreamCopyWork(own, 0, [store], store).begin(permit=None)
@@ -113,7 +113,7 @@ def test_a_driver_carries_out_no_plan_of_another_copy(
 def test_the_operator_tells_no_plan_of_another_copy(
     store: ModelStore, changes: dict[str, Any]
 ) -> None:
-    """It does not ask the stores that such a plan names."""
+    """The operator gets an error, and does not ask the stores that the plan names."""
     forge(store, changes)
     with pytest.raises(JournalDamaged):
         begun(REQUEST, store)
@@ -121,7 +121,7 @@ def test_the_operator_tells_no_plan_of_another_copy(
 
 @pytest.mark.parametrize("source", [1, 99, -1])
 def test_each_segment_is_of_a_source_that_the_plan_has(store: ModelStore, source: int) -> None:
-    """Another one would end driver and operator by a defect."""
+    """A segment of any other source would crash driver and operator."""
     own = planned(store)
     alien = own.segments[1].model_copy(update={"source": source})
     with pytest.raises(JournalDamaged, match="a segment without a source"):
@@ -141,7 +141,7 @@ RESTORE = REQUEST.model_copy(
 def test_a_plan_of_another_copy_keeps_none_from_its_end(
     world: World, store: ModelStore, wanted: CopyRequest, changes: dict[str, Any]
 ) -> None:
-    """It is deleted, be it by the operator or by a user, and no stream is."""
+    """The operator or a user can delete such a journal. No stream is deleted."""
     before = set(world.streams)
     forge(store, changes)
     assert end(wanted, sources=[store], target=store).how in {How.DROPPED, How.UNREAD}
@@ -153,7 +153,7 @@ def test_a_plan_of_another_copy_keeps_none_from_its_end(
 
 
 def damage(driver: StreamCopyWork, store: ModelStore) -> None:
-    """Write behind a driver's journal, as any client may that has a login to the scope."""
+    """Append garbage to a driver's journal, as any client with a login to the scope may."""
     (info,) = store.infos([driver.journal.name])
     assert info is not None
     assert store.append_at(driver.journal.name, info.length, b"garbage!" * 4)
@@ -164,7 +164,7 @@ def damage(driver: StreamCopyWork, store: ModelStore) -> None:
 def test_a_copy_with_a_damaged_journal_ends_without_a_trace(
     world: World, store: ModelStore, steps: int, wanted: CopyRequest
 ) -> None:
-    """After any step, with its target and all that was staged. The source stays."""
+    """After any step, the end deletes the target and all staged bytes. The source stays."""
     damage(drive(world, steps, wanted), store)
     assert end(wanted, sources=[store], target=store).how is How.UNREAD
     assert end(wanted, sources=[store], target=store).how is How.NOTHING
@@ -174,7 +174,7 @@ def test_a_copy_with_a_damaged_journal_ends_without_a_trace(
 
 @pytest.mark.parametrize("call", range(1, 25))
 def test_such_an_end_can_be_cut_off_anywhere(world: World, store: ModelStore, call: int) -> None:
-    """The next one goes on with it: the journal is the last to go."""
+    """The next attempt finishes such an end, since the journal is deleted last."""
     damage(drive(world, BEFORE_PUBLISHING), store)
     calls: list[str] = []
 
@@ -193,7 +193,7 @@ def test_such_an_end_can_be_cut_off_anywhere(world: World, store: ModelStore, ca
 def test_half_a_target_with_a_damaged_journal_is_left_to_people(
     world: World, store: ModelStore
 ) -> None:
-    """Readers may have its bytes, and the rest cannot be told. Nothing is deleted."""
+    """Readers may have its bytes, and the rest is unknown. So nothing is deleted."""
     driver = drive(world, BEFORE_PUBLISHING)
     driver.perform(Publish((0,)))
     damage(driver, store)
@@ -206,7 +206,7 @@ def test_half_a_target_with_a_damaged_journal_is_left_to_people(
 
 
 def test_an_append_with_a_damaged_journal_is_left_to_people(store: ModelStore) -> None:
-    """Without its journal nobody knows which key ranges the target had."""
+    """Without the journal, the former key ranges of the target are unknown."""
     wanted = REQUEST.model_copy(update={"append": True})
     forge(store, {"copy_id": "cd" * 16})
     with pytest.raises(JournalDamaged):
@@ -218,7 +218,7 @@ def test_an_append_with_a_damaged_journal_is_left_to_people(store: ModelStore) -
 def test_a_whole_target_stays_though_its_journal_is_damaged(
     world: World, store: ModelStore
 ) -> None:
-    """Only the journal goes."""
+    """Only the journal is deleted."""
     copy_all(store, planned(store))
     before = set(world.streams)
     journal = CopyJournal(store, COPY, TARGET)._names[1]  # the store blocks the first for a while
@@ -230,7 +230,7 @@ def test_a_whole_target_stays_though_its_journal_is_damaged(
 
 
 def test_other_bounds_are_those_of_the_same_copy(store: ModelStore) -> None:
-    """Another driver may have taken them earlier."""
+    """Another driver may have taken its bounds earlier, and then its plan holds."""
     own = planned(store)
     first = own.of([own.segments[0].until(8, None)])
     CopyJournal(store, COPY, TARGET).begin(first)
@@ -273,7 +273,7 @@ BESIDE = ArchivedRun(path="in-2/s", run=1, sha256="0" * 64)
 def test_the_plan_of_a_scope_stays_in_its_scopes(
     changes: dict[str, Any], items: dict[str, Any], *, own: bool
 ) -> None:
-    """As a whole, and in each of its streams."""
+    """This holds for the plan as a whole, and for each of its streams."""
     plan = of_scope(**changes)
     plan = plan.model_copy(update={"streams": (plan.streams[0].model_copy(update=items),)})
     assert ScopeWork(SCOPE_ID, "out", "in", move=False).has(plan) == own
@@ -291,7 +291,7 @@ def test_the_plan_of_a_scope_stays_in_its_scopes(
 def test_the_runs_of_a_scope_stay_in_its_folder(
     store: ModelStore, changes: dict[str, Any], *, own: bool
 ) -> None:
-    """And in the scope, of the store that the copy names."""
+    """The run must also be of that scope, in the store that the copy names."""
     run = make_archive_plan(archive_runs.REQUEST, store, Archive(MemoryObjects()))
     run = run.model_copy(update={"path": "out/s"} | changes)
     plan = of_scope().model_copy(update={"runs": (run,)})
@@ -299,7 +299,7 @@ def test_the_runs_of_a_scope_stay_in_its_folder(
 
 
 def test_a_log_with_the_plan_of_another_scope_is_damaged(store: ModelStore) -> None:
-    """For a driver and for the operator, which both read it by `log_of`."""
+    """Driver and operator both read the log by `log_of`, which refuses the plan."""
     forged = of_scope(source="payroll")
     payroll = (SourceStream(stream=SECRET),)
     forged = forged.model_copy(
@@ -311,7 +311,7 @@ def test_a_log_with_the_plan_of_another_scope_is_damaged(store: ModelStore) -> N
 
 
 def test_the_notes_of_a_run_have_the_plan_of_that_run(store: ModelStore) -> None:
-    """And of no stream or archive besides."""
+    """A plan of another stream, archive, copy or store is refused."""
     objects, request = MemoryObjects(), archive_runs.REQUEST
     plan = make_archive_plan(request, store, Archive(objects))
     forged = [{"source": SECRET}, {"path": "payroll"}, {"copy_id": "cd" * 16}, {"store": 1}]

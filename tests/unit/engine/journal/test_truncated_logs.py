@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def store() -> ModelStore:
-    """Gives a store of an empty world."""
+    """Return a store of an empty world."""
     return ModelStore(World())
 
 
 @pytest.fixture
 def log(store: ModelStore) -> Notes:
-    """Gives a log with three records."""
+    """Return a log with three records."""
     log = Notes(store, TARGET)
     log.begin()
     log.write(1, 2, 3)
@@ -34,7 +34,7 @@ def log(store: ModelStore) -> Notes:
 
 
 def test_what_stands_behind_a_summary_is_read(store: ModelStore, log: Notes) -> None:
-    """By all who come to it later; the bytes before are gone, and the offsets stay."""
+    """Later readers get the summary and all behind it. Offsets do not change."""
     (before,) = store.infos([log.name])
     assert log.sum_up()
     log.write(4)
@@ -47,7 +47,7 @@ def test_what_stands_behind_a_summary_is_read(store: ModelStore, log: Notes) -> 
 
 
 def test_who_had_read_all_reads_on(store: ModelStore, log: Notes) -> None:
-    """No record is read twice; the summary is one more."""
+    """The reader gets no record twice. The summary comes as one more record."""
     other = Notes(store, TARGET)
     other.load()
     log.sum_up()
@@ -57,7 +57,7 @@ def test_who_had_read_all_reads_on(store: ModelStore, log: Notes) -> None:
 
 
 def test_who_was_behind_begins_at_the_summary(store: ModelStore, log: Notes) -> None:
-    """What it had read before is said by the summary, too."""
+    """The summary also stands for the records that the reader had read."""
     other = Notes(store, TARGET)
     other.load()
     log.write(10)
@@ -67,7 +67,7 @@ def test_who_was_behind_begins_at_the_summary(store: ModelStore, log: Notes) -> 
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_others_write_on_behind_a_summary(store: ModelStore, log: Notes, *, behind: bool) -> None:
-    """A log that was truncated is not taken for another one."""
+    """A truncated log is not mistaken for another log."""
     other = Notes(store, TARGET)
     other.load()
     if behind:
@@ -79,7 +79,7 @@ def test_others_write_on_behind_a_summary(store: ModelStore, log: Notes, *, behi
 
 
 def test_a_summary_that_is_late_drops_nothing(store: ModelStore, log: Notes) -> None:
-    """It would not say what another driver wrote before it."""
+    """The summary would lack the record that another driver wrote before it."""
     Notes(store, TARGET).load()
     other = Notes(store, TARGET)
     other.load()
@@ -91,7 +91,7 @@ def test_a_summary_that_is_late_drops_nothing(store: ModelStore, log: Notes) -> 
 def test_a_summary_without_a_truncation_is_one_more_record(
     store: ModelStore, log: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the process had ended between the two; the next one drops both."""
+    """A process may end between the two. The next summary replaces all these records."""
 
     def die(_name: str, _offset: int) -> None:
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def test_a_summary_without_a_truncation_is_one_more_record(
 
 
 def test_a_log_that_has_only_its_summary_left_is_no_rival(store: ModelStore, log: Notes) -> None:
-    """It gives way to no other log, and is not deleted as one that was begun at the same time."""
+    """It gives way to no other log, and counts as more than a first record."""
     log.sum_up()
     rival = Notes(store, TARGET)
     rival.name = rival._names[1]
@@ -119,7 +119,7 @@ def test_a_log_that_has_only_its_summary_left_is_no_rival(store: ModelStore, log
 
 
 class Late(ModelStore):
-    """Does something between the look at segments and what comes then."""
+    """A store that does something else right after a look at segments."""
 
     then: Callable[[], object] | None = None
 
@@ -135,7 +135,7 @@ class Late(ModelStore):
 def test_a_log_that_is_truncated_while_it_is_read_is_read_again(
     store: ModelStore, log: Notes
 ) -> None:
-    """From its new start on."""
+    """The reader begins again at the log's new start."""
     late = Late(store._world)
     other = Notes(late, TARGET)
     late.then = log.sum_up
@@ -143,7 +143,7 @@ def test_a_log_that_is_truncated_while_it_is_read_is_read_again(
 
 
 def test_a_log_that_was_begun_anew_is_another(store: ModelStore, log: Notes) -> None:
-    """Though it has the same name: it begins where the other one was truncated."""
+    """The new log has the same name, but begins at an earlier offset than the old log."""
     log.sum_up()
     store.delete(log.name)
     store._world.kept.discard(log.name)
@@ -159,7 +159,7 @@ def test_a_log_that_was_begun_anew_is_another(store: ModelStore, log: Notes) -> 
 def test_only_what_is_left_counts_for_the_length(
     store: ModelStore, log: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log of months may have had any length; neither its readers nor its writers mind."""
+    """Truncated bytes, maybe of months, hinder neither readers nor writers."""
     monkeypatch.setattr(record_log.Log, "most", 1_000)
     for number in range(100):
         log.write(number)

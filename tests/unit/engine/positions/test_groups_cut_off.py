@@ -1,4 +1,4 @@
-"""Reader groups that go on behind a copy which followed its source: cut off, and made again."""
+"""Reader groups of a followed source, made in the target by drivers that are cut off."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from unit.engine.follow.test_follow import FOLLOW, nothing, run
 
 GROUP, NEW = GroupName("in", "billing"), GroupName("out", "bills")
 AT = {0: 28, 1: 0}
-"""Where the group stands in source and target: behind the first event."""
+"""The position of the group in source and target, behind the first event."""
 
 
 def complete() -> World:
-    """A complete copy, and a reader group of its source."""
+    """Return the world of a complete copy, with a reader group of its source."""
     world = World()
     put_source(world, [20, 9], [30])
     config = GroupConfig(DEFAULT_SETTINGS, (SOURCE,))
@@ -30,7 +30,7 @@ def complete() -> World:
 
 
 def regroup(store: ModelStore) -> None:
-    """Make the group in the target unless it is made, as the command line and the operator do."""
+    """Make the group in the target unless it exists, as the command line and the operator do."""
     workload = StreamWorkload(FOLLOW)
     made, why = group_state(workload, store, store, name="billing", into="bills")
     assert not why
@@ -39,7 +39,7 @@ def regroup(store: ModelStore) -> None:
 
 
 def calls() -> list[str]:
-    """The calls of a driver that is not cut off."""
+    """Return the calls of a driver that is not cut off."""
     seen: list[str] = []
 
     def gate(what: str) -> Fate:
@@ -52,9 +52,10 @@ def calls() -> list[str]:
 
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 def test_a_group_that_was_cut_off_at_any_call_is_made_by_the_next_driver(fate: Fate) -> None:
-    """Also between the controller's part and the first record, without which no reader can begin.
+    """This includes the time between the controller's part and the group's first record.
 
-    Afterwards it stands where the source's group stood, and is not made anew.
+    No reader can begin without that record. Afterwards the group stands where the source's group
+    stood, and is not made anew.
     """
     for number in range(len(calls())):
         world = complete()

@@ -25,7 +25,7 @@ def _copied(*moves: tuple[str, int]) -> tuple[World, ModelStore, list[Mapped]]:
 
 
 def test_the_target_tells_where_the_bytes_of_its_source_are() -> None:
-    """Each segment of the source, its bounds, and the target's segment; by scale events."""
+    """The map has each source segment, its bounds and its target segment, by scale events."""
     world, _, mapped = _copied(("split", 0), ("merge", 1))
     source = world.streams[SOURCE].readable
     target = world.streams[TARGET].readable
@@ -35,7 +35,7 @@ def test_the_target_tells_where_the_bytes_of_its_source_are() -> None:
 
 
 def test_a_cut_of_each_generation_is_translated() -> None:
-    """Ids differ where the head was truncated; offsets of whole segments do not."""
+    """Ids differ after a truncation of the head. Offsets of whole segments are equal."""
     world, _, mapped = _copied(("split", 0), ("truncate", 0), ("merge", 1))
     by_source = {one.source: one for one in mapped}
     for made in (world.streams[SOURCE].made[0], world.streams[SOURCE].segments):
@@ -46,7 +46,7 @@ def test_a_cut_of_each_generation_is_translated() -> None:
 
 
 def test_a_store_may_number_the_segments_of_the_target_in_another_order() -> None:
-    """As where the source was scaled by its store, and its target is on request."""
+    """This happens if the store scaled the source by itself, but the target on request."""
     world = World()
     put_scaled_source(world, SHAPES, [("split", 0), ("split", 2)])
     world.backwards = True
@@ -63,7 +63,7 @@ def test_a_store_may_number_the_segments_of_the_target_in_another_order() -> Non
 
 
 def test_offsets_of_a_truncated_segment_are_shifted() -> None:
-    """The target's segments begin at 0."""
+    """The target's segments begin at offset 0."""
     mapped = [Mapped(0, 7, 100, 250, 0, ALL)]
     assert translate({7: 130}, mapped) == {0: 30}
     assert mapped[0].shift == -100
@@ -71,13 +71,13 @@ def test_offsets_of_a_truncated_segment_are_shifted() -> None:
 
 @pytest.mark.parametrize("cut", [{7: 99}, {7: 251}, {8: 0}, {}])
 def test_a_position_that_was_not_copied_is_refused(cut: dict[int, int]) -> None:
-    """Before the copy's beginning, behind its end, in another segment, or nowhere."""
+    """It may lie before the copy's begin, behind its end, in another segment, or nowhere."""
     with pytest.raises(InvalidSpec, match="has not got this position"):
         translate(cut, [Mapped(0, 7, 100, 250, 0, ALL)])
 
 
 def test_only_a_whole_target_of_the_copy_tells() -> None:
-    """One that is being made, another copy's, or none."""
+    """A missing target, an unfinished one, and one without the copy's mark are refused."""
     world = World()
     put_scaled_source(world, SHAPES, [])
     store = ModelStore(world)

@@ -1,4 +1,4 @@
-"""Reader groups of a source, and those that go on in the target."""
+"""Reader groups of a source, and the groups that go on in the target."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _length(world: World, segment: int) -> int:
 
 
 def test_a_group_is_where_its_readers_left_it() -> None:
-    """In the source and, translated, in the target; with its settings."""
+    """The position is in the source and, translated, in the target. The settings stay."""
     world, store, mapped = _copied(("truncate", 0))
     at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
     _put(world, at)
@@ -65,7 +65,7 @@ def test_a_group_is_where_its_readers_left_it() -> None:
 
 
 def test_while_a_merge_is_passed_what_was_read_is_at_its_end() -> None:
-    """So the keys of a segment that was read to its end are in the cut, too."""
+    """So the cut also has the keys of a segment that was read to its end."""
     world, store, mapped = _copied(("merge", 0))
     (left, right), (merged,) = world.streams[SOURCE].made
     _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
@@ -75,7 +75,7 @@ def test_while_a_merge_is_passed_what_was_read_is_at_its_end() -> None:
 
 
 def test_an_end_that_a_reader_reached_before_it_left_is_the_segments_length() -> None:
-    """The segment is still among those that the group reads, as nobody told what follows."""
+    """No reader has reported its successors, so the group still reads that segment."""
     world, store, mapped = _copied(("merge", 0))
     (left, right), _ = world.streams[SOURCE].made
     _put(world, {left.id: AT_END, right.id: 0})
@@ -85,7 +85,7 @@ def test_an_end_that_a_reader_reached_before_it_left_is_the_segments_length() ->
 
 
 def test_at_the_end_of_a_sealed_source_the_group_is_at_the_targets_end() -> None:
-    """Though the group reads nothing any more."""
+    """This holds though the group reads no segment any more."""
     world, store, mapped = _copied(("split", 0))
     store.seal_stream(SOURCE)
     _put(world, {})
@@ -94,7 +94,7 @@ def test_at_the_end_of_a_sealed_source_the_group_is_at_the_targets_end() -> None
 
 
 def test_a_finished_segment_that_is_gone_has_no_end() -> None:
-    """It was truncated away; the group has to read on."""
+    """The segment was truncated away, so the group has to read on first."""
     world, store, mapped = _copied(("merge", 0))
     (left, right), (merged,) = world.streams[SOURCE].made
     _put(world, {right.id: 0}, awaiting={merged.id: frozenset({right.id})})
@@ -104,7 +104,7 @@ def test_a_finished_segment_that_is_gone_has_no_end() -> None:
 
 
 def test_what_takes_events_is_not_taken_for_finished() -> None:
-    """A group that says nothing of some keys may have read none of their events."""
+    """The group may have read none of the events whose keys its position lacks."""
     world, store, mapped = _copied()
     first, second = world.streams[SOURCE].segments
     _put(world, {first.id: 0})
@@ -123,7 +123,7 @@ def test_a_position_that_was_not_copied_names_the_group() -> None:
 
 
 def test_a_group_whose_readers_are_online_is_not_moved() -> None:
-    """They are named; what they have read is not known. A cut that is given does for them."""
+    """The readers are named, since their progress is unknown. A given cut replaces it."""
     world, store, mapped = _copied()
     at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
     _put(world, at, readers=("r1", "r2"))
@@ -136,7 +136,7 @@ def test_a_group_whose_readers_are_online_is_not_moved() -> None:
 
 
 def test_a_group_that_reads_more_is_moved_only_if_asked_for_this_stream_alone() -> None:
-    """The others are named."""
+    """The error names the other streams."""
     world, store, mapped = _copied()
     _put(world, {s.id: 0 for s in world.streams[SOURCE].segments}, streams=(OTHER, SOURCE))
     with pytest.raises(InvalidSpec, match="reads in/other as well"):
@@ -145,7 +145,7 @@ def test_a_group_that_reads_more_is_moved_only_if_asked_for_this_stream_alone() 
 
 
 def test_a_group_of_another_stream_or_with_an_end_is_refused() -> None:
-    """And one that is not there."""
+    """A missing group is refused, too."""
     world, store, mapped = _copied()
     with pytest.raises(ReaderGroupNotFound, match="no reader group in/readers"):
         look(GROUP, SOURCE, mapped, store)
@@ -158,14 +158,14 @@ def test_a_group_of_another_stream_or_with_an_end_is_refused() -> None:
 
 
 def test_with_a_cut_a_group_need_not_be_there() -> None:
-    """Then it is made with the settings that clients take."""
+    """Then the group is made with the settings that clients use by default."""
     world, store, mapped = _copied()
     at = {segment.id: 0 for segment in world.streams[SOURCE].segments}
     assert look(GROUP, SOURCE, mapped, store, cut=at).settings == DEFAULT_SETTINGS
 
 
 def test_making_a_group_twice_makes_it_once() -> None:
-    """Also where the first answer was lost; at other positions it is refused and untouched."""
+    """A lost answer does no harm. At other positions the group is refused and unchanged."""
     world, store, _ = _copied()
     cut = {segment.id: 0 for segment in world.streams[TARGET].segments}
     lossy = ModelStore(world, lambda what: Fate.REPLY_LOST if "begin" in what else Fate.DONE)

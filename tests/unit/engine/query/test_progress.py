@@ -16,7 +16,7 @@ from support.model import ModelStore, World
 
 A, B, C = (StreamName(scope=SINK.scope, stream=name) for name in "abc")
 HEADER = 8
-"""Bytes before each event."""
+"""The bytes of the header before each event."""
 SIZES = {A: 10, B: 300, C: 7000}
 
 
@@ -28,7 +28,7 @@ SIZES = {A: 10, B: 300, C: 7000}
     ),
 )
 def test_positions_are_those_of_their_streams(ends: list[StreamName], lag: int | None) -> None:
-    """Spark has one for each time that the text names a table, in an order of its own."""
+    """Spark reports a position for each mention of a table in the query, in its own order."""
     store = ModelStore(World())
     store.create_scope(SINK.scope)
     begins = {}

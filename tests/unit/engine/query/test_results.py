@@ -1,4 +1,4 @@
-"""Results are in the sinks once, whichever process is killed, frozen or repeated, and when."""
+"""Results are in the sinks exactly once, whichever process is killed, frozen or repeated."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 BATCHES = 3
 PART = 2
-"""Rows that are appended at once: a batch has several blocks for a segment."""
+"""Rows in one append: so few that a batch has several blocks for a segment."""
 
 FIRST = VersionRecord(number=1, plan=query_plan(), begins=(position(0),))
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """The death of the process."""
 
 
 def world() -> World:
@@ -66,7 +66,7 @@ def world() -> World:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the store again at once."""
+    """Remove the pauses before a writer asks the store again."""
     monkeypatch.setattr("sluice.engine.streams.writing._PAUSES", (0.0,))
 
 
@@ -84,7 +84,7 @@ class Attempt:
         self.done = done
 
     def steps(self) -> Iterator[None]:
-        """Run the query to its end, batch after batch. Spark repeats one that is not done."""
+        """Run the query to its end, batch after batch. Spark repeats a batch that is not done."""
         ledger = QueryLedger(self.store, QUERY_ID, SINK)
         prepare = make_sink if ledger.load().version is None else check_sink
         prepare(sink(), self.store, QUERY_ID)
@@ -142,7 +142,7 @@ def assert_exact(made: World) -> None:
 
 
 def calls_of_a_run() -> int:
-    """Return the calls that a run makes which nothing disturbs."""
+    """Return the number of calls in a run that nothing disturbs."""
     calls: list[str] = []
 
     def gate(name: str) -> Fate:
@@ -158,7 +158,7 @@ def calls_of_a_run() -> int:
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 @pytest.mark.parametrize("at", range(calls_of_a_run()))
 def test_a_killed_query_loses_and_repeats_no_row(at: int, fate: Fate) -> None:
-    """It is killed at each call to the store, before it or after; the next attempt goes on."""
+    """The query is killed before or after each call to the store. The next attempt goes on."""
     made, done = world(), list[int]()
     calls = 0
 
@@ -178,7 +178,7 @@ def test_a_killed_query_loses_and_repeats_no_row(at: int, fate: Fate) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, 2), max_size=60))
 def test_attempts_side_by_side_write_each_row_once(turns: list[int]) -> None:
-    """Frozen attempts go on at any time; a superseded one ends, and a last one makes the rest."""
+    """Frozen attempts go on at any time, superseded ones end, and a last attempt does the rest."""
     made, done = world(), list[int]()
     running: dict[int, Iterator[None]] = {}
     for turn in turns:
@@ -189,14 +189,14 @@ def test_attempts_side_by_side_write_each_row_once(turns: list[int]) -> None:
         except (StopIteration, QuerySuperseded):
             del running[turn]
     Attempt(made, lambda _: Fate.DONE, done).run()
-    for steps in running.values():  # they find out, or have nothing left to write
+    for steps in running.values():  # they notice that, or have nothing left to write
         with suppress(QuerySuperseded):
             deque(steps, maxlen=0)
     assert_exact(made)
 
 
 def test_a_long_ledger_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is truncated before the summary, and tells the same."""
+    """The ledger is truncated before a summary, which tells the same."""
     monkeypatch.setattr("sluice.engine.query.ledger.COMPACT_AT", 1)
     made = world()
     Attempt(made, lambda _: Fate.DONE, []).run()
@@ -207,7 +207,7 @@ def test_a_long_ledger_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stream_of_others_is_left_alone() -> None:
-    """Nothing is appended to a stream that another made, or another query."""
+    """The sink of another query is refused, and gets no rows."""
     made = world()
     store = ModelStore(made)
     make_sink(sink(), store, "f" * 32)
@@ -218,7 +218,7 @@ def test_a_stream_of_others_is_left_alone() -> None:
 
 
 def test_a_sink_that_was_changed_is_refused() -> None:
-    """Rows of one key would go to two segments, or nowhere."""
+    """Rows of a key would go to two segments of a scaled sink, and nowhere in a sealed one."""
     made = world()
     store = ModelStore(made)
     make_sink(sink(), store, QUERY_ID)
@@ -232,7 +232,7 @@ def test_a_sink_that_was_changed_is_refused() -> None:
 
 
 def test_a_scope_that_is_missing_is_named() -> None:
-    """The query makes no scope."""
+    """The query makes no scope, so the error names the missing one."""
     nowhere = sink().model_copy(update={"stream": StreamName(scope="nowhere", stream="counts")})
     with pytest.raises(TargetScopeNotFound, match="no scope nowhere"):
         make_sink(nowhere, ModelStore(World()), QUERY_ID)
@@ -244,7 +244,7 @@ def _halves(low: float, high: float) -> list[KeyRange]:
 
 
 def test_a_sink_that_was_deleted_is_not_made_again() -> None:
-    """Its results are gone, and the ledger would say that they are there."""
+    """The sink's results are gone, though the ledger still counts them."""
     made = world()
     Attempt(made, lambda _: Fate.DONE, []).run()
     store = ModelStore(made)
@@ -256,7 +256,7 @@ def test_a_sink_that_was_deleted_is_not_made_again() -> None:
 
 
 def test_a_version_that_is_fenced_appends_no_more_until_it_is_released() -> None:
-    """Wherever an attempt of it still is. What it has written is known all the time."""
+    """This holds wherever its attempts stand. The number of its last batch stays known."""
     made = world()
     store = ModelStore(made)
     sinks = [(sink(), store)]
@@ -280,7 +280,7 @@ def test_a_version_that_is_fenced_appends_no_more_until_it_is_released() -> None
 
 
 def test_a_forged_division_of_a_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of its blocks would be those of later batches."""
+    """With too many blocks, their numbers would be those of later batches."""
     monkeypatch.setattr("sluice.engine.query.results._PART_BITS", 1)
     store = ModelStore(world())
     make_sink(sink(), store, QUERY_ID)
@@ -290,7 +290,7 @@ def test_a_forged_division_of_a_batch_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_sink_with_rows_and_without_a_ledger_is_refused() -> None:
-    """Its rows would be written again."""
+    """Without the ledger, the query would write these rows again."""
     made = world()
     store = ModelStore(made)
     make_sink(sink(), store, QUERY_ID)
@@ -302,7 +302,7 @@ def test_a_sink_with_rows_and_without_a_ledger_is_refused() -> None:
 
 
 def test_an_attempt_that_was_superseded_writes_nothing_though_it_has_read_on() -> None:
-    """Reading the record of a later attempt does not make the ledger its own again."""
+    """Reading the record of a later attempt does not give the ledger back to the earlier one."""
     made = world()
     store = ModelStore(made)
     earlier, later = (QueryLedger(store, QUERY_ID, SINK) for _ in range(2))
@@ -315,7 +315,7 @@ def test_an_attempt_that_was_superseded_writes_nothing_though_it_has_read_on() -
 
 
 def test_the_ledger_of_another_query_is_damage() -> None:
-    """Any client may write beside a sink."""
+    """Any client may write beside a sink, so the ledger's plan must be that of the query."""
     made = world()
     store = ModelStore(made)
     ledger = QueryLedger(store, QUERY_ID, SINK)
@@ -329,7 +329,7 @@ def test_the_ledger_of_another_query_is_damage() -> None:
 
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.REPLY_LOST])
 def test_a_record_is_written_once_though_a_call_is_lost(fate: Fate) -> None:
-    """The store is asked again, and a record that it has is known as this attempt's own."""
+    """The attempt asks the store again, and recognises its own record."""
     made, lost = world(), [fate]
     Attempt(made, lambda _: Fate.DONE, []).run()
 

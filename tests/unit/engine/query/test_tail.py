@@ -36,7 +36,7 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def made() -> World:
-    """Gives a world with an empty result of two segments."""
+    """Return a world with an empty result of two segments."""
     world = World()
     ModelStore(world).create_scope(SINK.scope)
     make_sink(sink(), ModelStore(world), QUERY_ID)
@@ -61,7 +61,7 @@ def taken(rows: Iterator[Rows]) -> list[int]:
 
 
 def test_the_last_rows_come_first_then_each_row_once(made: World) -> None:
-    """Of all segments."""
+    """This holds for the rows of all segments."""
     append(made, 1, 2)
     append(made, 3, segment=1)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
@@ -76,7 +76,7 @@ def test_the_last_rows_come_first_then_each_row_once(made: World) -> None:
 def test_of_a_long_result_only_the_last_rows_are_read(
     made: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They begin with a whole one."""
+    """The first of them is whole."""
     monkeypatch.setattr(tail, "RECENT", 100)
     append(made, *range(1000))
     found = numbers_of(next(follow_rows(ModelStore(made), SINK, QUERY_ID)))
@@ -85,7 +85,7 @@ def test_of_a_long_result_only_the_last_rows_are_read(
 
 
 def test_rows_come_on_after_a_scale_event(made: World) -> None:
-    """Those of the new segments from their beginnings, and none twice."""
+    """New segments are read from their beginnings, and no row comes twice."""
     append(made, 1)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
@@ -98,7 +98,7 @@ def test_rows_come_on_after_a_scale_event(made: World) -> None:
 
 
 def test_rows_of_a_merged_segment_come_behind_all_before_it(made: World) -> None:
-    """Otherwise a key's newer row would be followed by older ones."""
+    """Otherwise older rows would follow a key's newer row."""
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     append(made, 1)
@@ -111,7 +111,7 @@ def test_rows_of_a_merged_segment_come_behind_all_before_it(made: World) -> None
 
 
 def test_successors_are_found_though_they_are_listed_late(made: World) -> None:
-    """A store seals segments before it lists those that follow on them."""
+    """A store seals segments before it lists their successors."""
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     for segment in made.streams[SINK].segments:
@@ -125,7 +125,7 @@ def test_successors_are_found_though_they_are_listed_late(made: World) -> None:
 
 @pytest.mark.parametrize("sealed", [True, False])
 def test_a_stream_that_is_made_again_is_another_one(made: World, sealed: bool) -> None:  # noqa: FBT001 - a parameter
-    """Its rows must not stand behind those of the old one."""
+    """Its rows must not follow the rows of the old stream."""
     store = ModelStore(made)
     rows = follow_rows(store, SINK, QUERY_ID)
     next(rows)
@@ -142,7 +142,7 @@ def test_a_stream_that_is_made_again_is_another_one(made: World, sealed: bool) -
 
 
 def test_a_stream_that_is_deleted_is_said_to_be_gone(made: World) -> None:
-    """The query is shown without rows then."""
+    """The reader raises SourceNotFound, and the query is shown without rows then."""
     store = ModelStore(made)
     rows = follow_rows(store, SINK, QUERY_ID)
     next(rows)
@@ -153,7 +153,7 @@ def test_a_stream_that_is_deleted_is_said_to_be_gone(made: World) -> None:
 
 
 def test_a_stream_of_somebody_else_is_not_read(made: World) -> None:
-    """Whoever may write a query could name any stream as its sink."""
+    """A user who may write a query could name any stream as its sink."""
     append(made, 1)
     with pytest.raises(TargetExists):
         next(follow_rows(ModelStore(made), SINK, "0" * 32))
@@ -162,7 +162,7 @@ def test_a_stream_of_somebody_else_is_not_read(made: World) -> None:
 def test_many_new_segments_are_read_back_no_further_than_few(
     made: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All together as far as one alone."""
+    """All new segments together are read back as far as a single one."""
     monkeypatch.setattr(tail, "RECENT", 2000)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
@@ -174,7 +174,7 @@ def test_many_new_segments_are_read_back_no_further_than_few(
 
 
 def test_rows_come_on_after_a_truncation(made: World) -> None:
-    """Even if it took rows that were not read."""
+    """This holds even if the truncation took unread rows."""
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     append(made, 1, 2)
@@ -185,7 +185,7 @@ def test_rows_come_on_after_a_truncation(made: World) -> None:
 
 
 def test_a_sealed_result_is_followed_to_its_end(made: World) -> None:
-    """And then nothing comes, while the page stays."""
+    """After the last row nothing more comes, while the page stays open."""
     append(made, 1)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
@@ -197,13 +197,13 @@ def test_a_sealed_result_is_followed_to_its_end(made: World) -> None:
 
 
 def test_a_result_that_is_not_there_is_an_error(made: World) -> None:
-    """The query makes it when it begins."""
+    """The query makes its result when it begins. Before, the reader raises SourceNotFound."""
     with pytest.raises(SourceNotFound):
         next(follow_rows(ModelStore(made), StreamName(scope="out", stream="none"), QUERY_ID))
 
 
 def test_a_store_that_is_away_is_an_error(made: World) -> None:
-    """The caller tries again, and says so."""
+    """The reader raises StoreUnavailable. The caller reports that, and tries again."""
     calls = 0
 
     def gate(_: str) -> Fate:
@@ -217,7 +217,7 @@ def test_a_store_that_is_away_is_an_error(made: World) -> None:
 
 
 def test_foreign_bytes_are_an_error(made: World) -> None:
-    """A result holds nothing but rows."""
+    """A result holds only rows, so other bytes raise EventsDamaged."""
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     made.segments[segment_name(SINK, made.streams[SINK].segments[0].id)].data += b"\xff" * 20

@@ -1,4 +1,4 @@
-"""Verification where bytes are staged: what a task reads back needs no round of its own."""
+"""Verification by the task that stages: bytes that it reads back need no other slice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIZES = [40, 0, 7, 300, 1, 40, 90]
 STEPS_TO_TRANSFER = 4
-"""MakeTarget, Bind, Stage, Transfer."""
+"""The steps MakeTarget, Bind, Stage and Transfer."""
 
 
 class Counting(InlineExecutor):
@@ -58,7 +58,7 @@ class Counting(InlineExecutor):
 def copied(
     store: ModelStore, executor: InlineExecutor, limits: Limits, *, parts: int | None = None
 ) -> StreamReport:
-    """Run the copy to its end, in parts of so many bytes."""
+    """Run the copy to its end, in parts of this many bytes."""
     plan = planned(store)
     runner = copy_runner(
         whole_plan(plan if parts is None else split(plan, parts)),
@@ -74,7 +74,7 @@ def copied(
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of two segments."""
+    """Return a world with a source of two segments."""
     made = World()
     put_source(made, SIZES, [9, 60])
     return made
@@ -83,7 +83,7 @@ def world() -> World:
 def test_bytes_are_read_back_by_the_task_that_stages_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No slice is left for the step that verifies; every event is counted."""
+    """The step that verifies has no slice left, and every event is counted."""
     monkeypatch.setattr(slices, "READ_BACK", 2 * CHUNK)
     store = ModelStore(world)
     executor = Counting(store)
@@ -95,7 +95,7 @@ def test_bytes_are_read_back_by_the_task_that_stages_them(
 
 
 def test_bytes_at_a_limited_rate_are_verified_by_slices_of_their_own(world: World) -> None:
-    """So a task follows a new limit as soon as before."""
+    """Otherwise a task would follow a new limit later."""
     store = ModelStore(world)
     executor = Counting(store)
     report = copied(store, executor, Limits(slice_bytes=2 * CHUNK, bytes_per_second=1 << 30))
@@ -104,7 +104,7 @@ def test_bytes_at_a_limited_rate_are_verified_by_slices_of_their_own(world: Worl
 
 
 def test_a_later_driver_verifies_what_has_no_evidence(world: World) -> None:
-    """A driver that died had verified all that it staged, and the store has lost a bit since."""
+    """A driver's evidence dies with it, so the next driver finds a bit that the store lost."""
     drive(world, STEPS_TO_TRANSFER)
     world.segments[world.staging()[0]].data[3] ^= 1
     store = ModelStore(world)
@@ -130,7 +130,7 @@ def test_events_are_counted_exactly_however_bytes_were_read_back(
     steps: int,
     lost: Random | None,
 ) -> None:
-    """In pieces and parts of any size, after a driver that died, and with results that are lost."""
+    """This holds for any pieces and parts, after a driver's death, and with lost results."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "READ_BACK", piece)
         world = World()
@@ -147,7 +147,7 @@ def test_events_are_counted_exactly_however_bytes_were_read_back(
 
 
 def test_another_attempt_at_an_append_is_verified_anew(world: World) -> None:
-    """Evidence is about the segments of one attempt; another driver has staged those of the next.
+    """Evidence holds for the segments of one attempt, and another driver staged the next attempt.
 
     That driver was killed, and its evidence went with it.
     """

@@ -41,7 +41,7 @@ VERIFY = VerifySlice(
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source of 100 bytes and an empty staging segment."""
+    """Return a world with a source of 100 bytes and an empty staging segment."""
     made = World()
     ModelStore(made).create("source")
     ModelStore(made).create("staging")
@@ -50,7 +50,7 @@ def world() -> World:
 
 
 def run(world: World, work: CopySlice | VerifySlice, *, block: int = 7) -> SliceResult:
-    """Do a slice in blocks of a size that fits nothing."""
+    """Run a slice in blocks of a size that fits no other size."""
     store = ModelStore(world, block=block)
     return run_slice(work, store, store)
 
@@ -63,7 +63,7 @@ def stage(world: World, data: bytes) -> None:
 
 
 def expected_digests(data: bytes = DATA, start: int = 5, end: int = 95) -> dict[int, bytes]:
-    """SHA-256 of each chunk of the range."""
+    """Return the SHA-256 of each chunk of the range."""
     bounds = {c: (max(c * CHUNK, start), min((c + 1) * CHUNK, end)) for c in range(6)}
     return {c: hashlib.sha256(data[a:b]).digest() for c, (a, b) in bounds.items()}
 
@@ -99,14 +99,14 @@ def test_a_slice_that_ends_in_the_midst_is_gone_on_with(world: World) -> None:
 
 
 def test_a_slice_whose_time_is_over_ends_at_a_chunk(world: World) -> None:
-    """When its time is over a slice ends at the next chunk's boundary where a block ends."""
+    """After its time, a slice ends at the next boundary of a chunk at which a block ends."""
     result = run(world, replace(COPY, seconds=0), block=1)
     assert result.moved == 11
     assert list(result.digests) == [0]
 
 
 def test_a_finished_slice_moves_nothing(world: World) -> None:
-    """A slice that another task has done is done, without reading the source."""
+    """The slice ends without reading the source."""
     stage(world, DATA[5:95])
     world.segments["source"].start = 100
     assert run(world, COPY) == CopyResult(slice=COPY)
@@ -163,7 +163,7 @@ def test_equal_bytes_are_verified(world: World) -> None:
 )
 @pytest.mark.parametrize("known", [True, False], ids=["known", "recomputed"])
 def test_a_flipped_byte_is_found(world: World, flipped: int, said: str, known: bool) -> None:  # noqa: FBT001
-    """One wrong byte is a DigestMismatch that names the chunk's offsets in the source."""
+    """One wrong byte gives a DigestMismatch that names the chunk's offsets in the source."""
     stage(world, DATA[5:95])
     world.segments["staging"].data[flipped] ^= 1
     result = run(world, replace(VERIFY, known=expected_digests() if known else {}))
@@ -173,7 +173,7 @@ def test_a_flipped_byte_is_found(world: World, flipped: int, said: str, known: b
 
 
 def test_unknown_digests_are_computed_from_the_source(world: World) -> None:
-    """A chunk whose digest nobody wrote down is read from the source again, and only that."""
+    """Only chunks without a recorded digest are read from the source again."""
     stage(world, DATA[5:95])
     known = expected_digests()
     missing = {chunk: known.pop(chunk) for chunk in (0, 3)}
@@ -183,7 +183,7 @@ def test_unknown_digests_are_computed_from_the_source(world: World) -> None:
 
 
 def counting(data: bytes, start: int = 0) -> VerifySlice:
-    """The slice that counts the events of all of a segment, and compares nothing."""
+    """Return a slice that counts all events of a segment, and compares nothing."""
     end = start + len(data)
     bounds = replace(VERIFY, origin=start, start=start, end=end, limit=end)
     return replace(bounds, compare=False, count=True, first=start)
@@ -201,7 +201,7 @@ def test_events_are_counted_while_bytes_are_verified(world: World) -> None:
 
 
 def test_a_slice_in_the_midst_counts_what_begins_in_it(world: World) -> None:
-    """Without a word from the slice before it, where its own events begin is found."""
+    """Without the result of the slice before it, the slice finds where its own events begin."""
     data = events_of([20, 20, 20, 20])
     world.segments["source"] = ModelSegment(data=bytearray(data))
     world.segments["staging"].data[:] = data
@@ -213,7 +213,7 @@ def test_a_slice_in_the_midst_counts_what_begins_in_it(world: World) -> None:
 
 
 def test_a_range_that_ends_inside_an_event_is_refused(world: World) -> None:
-    """Bounds that cut an event in two are an IntegrityError."""
+    """Bounds inside an event give an IntegrityError."""
     data = events_of([3, 40])[:-1]
     world.segments["staging"].data[:] = data
     error = run(world, counting(data)).error
@@ -224,7 +224,7 @@ def test_a_range_that_ends_inside_an_event_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("at", [0, 11, 59])
 def test_damage_in_the_midst_is_named(world: World, at: int) -> None:
-    """Where no event begins though one has to, its offset in the source is said."""
+    """The error has the offset in the source at which an event has to begin."""
     data = bytearray(events_of([3, 40, 9]))
     data[at] = 1
     world.segments["staging"].data[:] = data
@@ -235,7 +235,7 @@ def test_damage_in_the_midst_is_named(world: World, at: int) -> None:
 
 
 def test_bytes_that_are_no_events_are_no_error_where_the_store_has_counted(world: World) -> None:
-    """A client that writes plain bytes is not in the wrong."""
+    """A client may write plain bytes, so the slice counts no events and reports no error."""
     data = b"plain bytes"
     world.segments["staging"].data[:] = data
     result = run(world, replace(counting(data), strict=False))
@@ -254,7 +254,7 @@ def test_a_cut_inside_an_event_is_refused(world: World, start: int, end: int) ->
 
 
 def test_a_cut_between_events_is_copied(world: World) -> None:
-    """A range from one event's beginning to another's end is counted."""
+    """The events of a range from one event's begin to another event's end are counted."""
     data = events_of([3, 40])[11:]
     world.segments["staging"].data[:] = data
     assert run(world, replace(counting(data, 11), range=2)).counted == Counted(11, 1, 59)

@@ -1,4 +1,4 @@
-"""What a driver sees while another one acts."""
+"""The looks of a driver while another driver acts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Overtaken(ModelStore):
-    """The store of a driver that another one overtakes after its first look at the target.
+    """The store of a driver that another driver overtakes after its first look at the target.
 
     Args:
-        world: where both act.
-        other: makes the target and binds it.
+        world: the world in which both act.
+        other: the driver that makes the target and binds it.
     """
 
     def __init__(self, world: World, other: StreamCopyWork) -> None:
@@ -47,7 +47,7 @@ class Overtaken(ModelStore):
 
 
 def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None:
-    """A driver that saw no target, and then that it is bound, looks at the target again."""
+    """A driver that sees no target, and then a record of its segments, looks at it again."""
     world = World()
     put_source(world, [40, 40], [9])
     faster = drive(world, 0)
@@ -61,7 +61,7 @@ def test_a_target_made_meanwhile_is_not_taken_for_one_that_was_deleted() -> None
 
 
 def staged(world: World) -> tuple[StreamCopyWork, Observed]:
-    """An append whose next step is Stage, and what its driver knows."""
+    """Return an append whose next step is Stage, and the knowledge of its driver."""
     put_source(world, [40, 40], [9])
     put_target(world, 2)
     copy = begun(world, APPEND)
@@ -105,7 +105,7 @@ def test_a_copy_that_was_begun_again_is_not_as_known() -> None:
 
 
 def test_a_copy_without_a_journal_is_not_as_known() -> None:
-    """It is complete, or was aborted."""
+    """The copy is complete, or was aborted."""
     world = World()
     copy, known = staged(world)
     ModelStore(world).delete(copy.journal.name)

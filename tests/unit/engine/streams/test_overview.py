@@ -1,4 +1,4 @@
-"""An overview of a scope for a login that may not look at all of it."""
+"""An overview of a scope for a login that may not read all of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Guarded(SharedStore):
 
 @pytest.fixture
 def store() -> Guarded:
-    """Gives a store with two streams in a scope, and with a scope that is private."""
+    """Return a store with two streams in a scope, and with a scope that is private."""
     world = World()
     put_source(world, [30, 50], name=OPEN)
     put_source(world, [30], name=HIDDEN)
@@ -50,7 +50,7 @@ def store() -> Guarded:
 
 
 def test_a_stream_that_is_not_permitted_hides_no_other(store: Guarded) -> None:
-    """It is listed by its name, with the store's refusal."""
+    """The stream without permission is listed by its name, with the store's refusal."""
     hidden, shown = sorted(overviews(store, "shop"), key=lambda one: one.name.stream)
     assert isinstance(hidden, Forbidden)
     assert (hidden.name, hidden.error.reason) == (HIDDEN, "PermissionDenied")
@@ -66,7 +66,7 @@ def test_the_command_lists_the_rest_and_its_exit_code_tells(
     capsys: pytest.CaptureFixture[str],
     words: list[str],
 ) -> None:
-    """As a table and for programs; the error has the right that is missing."""
+    """The list is a table or JSON, and the error names the missing right."""
     monkeypatch.setattr(Stores, "__getitem__", lambda *_: store)
 
     def run(*more: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ def test_a_run_goes_on_where_a_killed_run_stopped(after: int) -> None:
 
 
 def test_another_stream_of_the_name_is_refused_by_its_field() -> None:
-    """It stays as it is."""
+    """The other stream does not change."""
     world = World()
     world.scopes.add(SAMPLE.scope)
     ModelStore(world).create_stream(SAMPLE, StreamConfig(scaling=Scaling(min_segments=3)))

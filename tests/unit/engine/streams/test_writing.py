@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STREAM = StreamName(scope="in", stream="s")
 KEYS = 7
 IN_A_ROW = 6
-"""Losses that a writer bears."""
+"""Losses in a row after which a writer still succeeds."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ class Losses:
         self._row = 0
 
     def __call__(self, what: str) -> Fate:
-        """Say what becomes of a call about a segment's bytes."""
+        """Return the fate of a call, which may be a loss if it is about a segment's bytes."""
         risky = what.startswith(("append ", "setup "))
         if risky and self._row < IN_A_ROW and self._random.random() < 1 / 3:
             self._row += 1
@@ -69,7 +69,7 @@ class Losses:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_each_event_is_stored_once_and_in_order(world: World, seed: int) -> None:
-    """Whatever is lost, and although the stream is scaled in the midst."""
+    """This holds for any losses, although the stream is scaled meanwhile."""
     random = Random(seed)  # noqa: S311 - as above
     scaled = {random.randrange(60): random.randint(1, 4) for _ in range(2)}
 
@@ -93,7 +93,7 @@ def test_each_event_is_stored_once_and_in_order(world: World, seed: int) -> None
 
 
 def test_a_store_that_stays_away_is_an_error_after_a_few_tries(world: World) -> None:
-    """The writer waits longer and longer in between."""
+    """The waits between its tries grow."""
     waits: list[float] = []
 
     def lost(what: str) -> Fate:
@@ -108,7 +108,7 @@ def test_a_store_that_stays_away_is_an_error_after_a_few_tries(world: World) -> 
 
 
 def test_a_late_append_of_a_broken_connection_is_no_failure(world: World) -> None:
-    """It lands after the next set-up: the store refuses the new append, and the writer looks."""
+    """The late append comes first, and the store refuses the new one. Then the writer looks."""
     store, waits = ModelStore(world), []
     name = segment_name(STREAM, 0)
     late: list[str] = []
@@ -142,7 +142,7 @@ def test_a_stream_whose_scale_event_hangs_is_an_error_after_a_while(world: World
 
 
 def test_a_batch_is_bounded_by_bytes_and_whole_batches_are_counted(world: World) -> None:
-    """So many large events are never in memory together, and it is known what is stored."""
+    """So memory never holds many large events, and the number of stored events is known."""
     read = 0
 
     def events() -> Iterator[Routed]:
@@ -158,7 +158,7 @@ def test_a_batch_is_bounded_by_bytes_and_whole_batches_are_counted(world: World)
 
 
 def test_events_before_a_wrong_line_are_stored(world: World) -> None:
-    """So their source can be corrected, and written from that line on."""
+    """So a user can correct the source, and write it from that line on."""
 
     def events() -> Iterator[Routed]:
         yield from map(written, range(BATCH + 5))

@@ -1,4 +1,4 @@
-"""Event time goes on by the clock while a stream is idle."""
+"""Event time that goes on by the clock while a stream is idle."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def clock() -> Clock:
 
 
 def test_a_beat_comes_when_nothing_else_came_for_long_enough(clock: Clock) -> None:
-    """Its time is behind the clock by as much, and the position stays."""
+    """The beat's time is behind the clock by the idle time, and the position stays."""
     beats = Beats(10_000, clock)
     here = position(5)
     assert beats.after(here, here) == here
@@ -62,7 +62,7 @@ def test_a_beat_comes_when_nothing_else_came_for_long_enough(clock: Clock) -> No
 
 
 def test_beats_are_apart_by_as_much(clock: Clock) -> None:
-    """Each is a batch, and a query that is idle for days must not be busy."""
+    """Each beat causes a batch, and a query that is idle for days must not be busy."""
     beats = Beats(10_000, clock)
     offset: dict[str, Any] = position(5)
     seen = []
@@ -75,7 +75,7 @@ def test_beats_are_apart_by_as_much(clock: Clock) -> None:
 
 
 def test_an_event_ends_the_wait_and_keeps_the_beat(clock: Clock) -> None:
-    """An offset never has an earlier beat than the one before it."""
+    """An offset never has an earlier beat than the offset before it."""
     beats = Beats(10_000, clock)
     beats.after(position(5), position(5))
     clock.now += 10
@@ -87,7 +87,7 @@ def test_an_event_ends_the_wait_and_keeps_the_beat(clock: Clock) -> None:
 
 
 def test_a_clock_that_is_set_back_makes_no_earlier_beat(clock: Clock) -> None:
-    """Neither does a process that begins anew on another machine."""
+    """A process that begins anew on another machine makes none either."""
     here = position(5) | {"beat": 2_000_000}
     beats = Beats(10_000, clock)
     beats.after(here, position(5))
@@ -99,12 +99,12 @@ def test_a_clock_that_is_set_back_makes_no_earlier_beat(clock: Clock) -> None:
 
 @pytest.mark.parametrize("value", [None, "1", 1.5, [], {}, -1, 1 << 70])
 def test_an_offset_with_another_beat_has_none(value: Any) -> None:
-    """A checkpoint may be damaged."""
+    """A damaged checkpoint may have any value there."""
     assert beat_of(position(5) | {"beat": value}) == 0
 
 
 def test_a_beat_has_nothing_but_its_time_and_its_mark() -> None:
-    """Events have the mark, too: it is false."""
+    """All other columns are null. Events have the mark as well, and theirs is false."""
     (row,) = beat(1_500, time_of_beats(OPTIONS, SCHEMA), SCHEMA).to_pylist()
     at = datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)
     assert row == {"k": None, "ts": at, BEAT: True}
@@ -113,7 +113,7 @@ def test_a_beat_has_nothing_but_its_time_and_its_mark() -> None:
 
 
 def test_times_without_a_zone_are_those_of_utc() -> None:
-    """As Spark's TIMESTAMP_NTZ of a session in UTC."""
+    """Spark's TIMESTAMP_NTZ means the same in a session of UTC."""
     schema = SCHEMA.set(1, pa.field("ts", pa.timestamp("us")))
     (row,) = beat(0, time_of_beats(OPTIONS, schema), schema).to_pylist()
     assert row["ts"] == datetime(1970, 1, 1)  # noqa: DTZ001 - without a zone
@@ -129,7 +129,7 @@ def test_times_without_a_zone_are_those_of_utc() -> None:
     ],
 )
 def test_wrong_columns_are_named(options: TableOptions, names: list[str], field: str) -> None:
-    """Of Spark's users, who may give these options themselves."""
+    """Users of Spark may give these options, so the error names the option or the schema."""
     schema = pa.schema([SCHEMA.field(name) for name in names])
     with pytest.raises(InvalidSpec) as raised:
         time_of_beats(options, schema)
@@ -137,7 +137,7 @@ def test_wrong_columns_are_named(options: TableOptions, names: list[str], field:
 
 
 def test_events_have_the_watermark_of_their_batch() -> None:
-    """Where the schema asks for it; without a checkpoint it is null."""
+    """The schema decides whether they have it. Without a checkpoint it is null."""
     schema = pa.schema([("k", pa.string()), (WATERMARK, pa.int64())])
     assert columns_of_events(schema).names == ["k"]
     events = pa.RecordBatch.from_pylist([{"k": "a"}])
@@ -146,13 +146,13 @@ def test_events_have_the_watermark_of_their_batch() -> None:
 
 
 def planned(folder: Path, batch: str, mark: str) -> None:
-    """Write what Spark writes when it plans a batch."""
+    """Write the file that Spark writes when it plans a batch."""
     (folder / "offsets").mkdir(exist_ok=True)
     (folder / "offsets" / batch).write_text(f'v1\n{{"batchWatermarkMs":{mark}}}\n{{}}\n')
 
 
 def test_the_watermark_is_that_of_the_batch_that_was_planned_last(tmp_path: Path) -> None:
-    """By its number, beside files that Spark has not finished; a time too far away is none."""
+    """The highest number counts, without unfinished files. A time too far away is none."""
     planned(tmp_path, "9", "5")
     planned(tmp_path, "10", "7")
     planned(tmp_path, ".11.tmp", "8")
@@ -163,7 +163,7 @@ def test_the_watermark_is_that_of_the_batch_that_was_planned_last(tmp_path: Path
 
 @pytest.mark.parametrize("mark", ["", "null", "[]", '"x"'])
 def test_a_damaged_checkpoint_is_said(tmp_path: Path, mark: str) -> None:
-    """As by the process that writes the batch."""
+    """A checkpoint without a batch, or with a wrong watermark, raises CheckpointDiverged."""
     with pytest.raises(CheckpointDiverged):
         watermark_of(str(tmp_path))
     planned(tmp_path, "0", mark)

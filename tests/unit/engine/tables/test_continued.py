@@ -1,4 +1,4 @@
-"""An archive and then the stream read as the stream alone would, wherever the seam is."""
+"""An archive and then its stream, read as the stream alone would be, wherever the seam is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def archived(world: World) -> StoredStream:
 
 
 def truncate(world: World, cut: StreamPosition) -> None:
-    """Drop all events before a cut."""
+    """Truncate all events before a cut."""
     stream = world.streams[SOURCE]
     kept = stream.since(cut.cut)
     for one in stream.past - {segment.id for made in kept for segment in made}:
@@ -54,7 +54,7 @@ def truncate(world: World, cut: StreamPosition) -> None:
 def test_bytes_that_the_stream_lost_come_from_the_archive(
     shapes: list[list[int]], parts: tuple[list[Change], list[Change], list[Change]], most: int
 ) -> None:
-    """Truncated anywhere before the archive's end, over scale events before and behind the seam."""
+    """The stream is cut anywhere before the archive's end, with scale events on both sides."""
     world = new_world(*shapes)
     before, between, after = parts
     act(world, before)
@@ -92,7 +92,7 @@ def test_a_gap_between_archive_and_stream_is_named() -> None:
 
 
 def test_an_archive_of_another_stream_is_refused() -> None:
-    """Its offsets would mean nothing in this one."""
+    """The archive's offsets mean nothing in another stream."""
     world = new_world([5])
     other = StoredStream(ModelStore(world), StreamName(scope="in", stream="other"))
     with pytest.raises(InvalidSpec, match="the archive is one of in/s"):
@@ -100,7 +100,7 @@ def test_an_archive_of_another_stream_is_refused() -> None:
 
 
 def test_positions_are_found_in_the_archive_too() -> None:
-    """By a cut's text, by offsets, as JSON; also where the stream has nothing any more."""
+    """A position may be the text of a cut, offsets or JSON, even if the stream has lost it."""
     world = new_world([5, 5], [4])
     run = archived(world)
     live = StoredStream(ModelStore(world), SOURCE)

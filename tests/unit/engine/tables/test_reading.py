@@ -1,4 +1,4 @@
-"""A stream is read position by position: each event once, in the order of its key, to its end."""
+"""Reading a stream from position to position: each event once, in the order of its key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.model import ModelStore, World, segment_name
 def test_each_event_is_read_once_whatever_happens_to_the_stream(
     shapes: list[list[int]], rounds: list[tuple[list[Change], Limit]], limit: Limit
 ) -> None:
-    """Over writes, splits and merges, with any limit; positions survive JSON."""
+    """This holds over writes, splits and merges, with any limit. Positions survive JSON."""
     world = new_world(*shapes)
     reader = Reading(world)
     for changed, most in rounds:
@@ -41,7 +41,7 @@ def test_each_event_is_read_once_whatever_happens_to_the_stream(
 def test_a_target_is_reached_and_not_passed(
     shapes: list[list[int]], before: list[Change], after: list[Change], limit: Limit
 ) -> None:
-    """A run up to what the stream had at one time ends there, though the stream goes on."""
+    """Reading up to an earlier tail of the stream ends there, though the stream goes on."""
     world = new_world(*shapes)
     reader = Reading(world)
     act(world, before)
@@ -56,7 +56,7 @@ def test_a_target_is_reached_and_not_passed(
 
 
 def test_all_events_between_two_positions_are_read_again_the_same() -> None:
-    """A batch is repeated after a crash by its two positions, whatever the stream has since."""
+    """A crashed batch is repeated by its two positions, whatever came to the stream since."""
     world = World()
     put_scaled_source(world, [[3, 5, 7], [2, 2]], [("split", 0), ("merge", 1)])
     source = StoredStream(ModelStore(world), SOURCE)
@@ -71,7 +71,7 @@ def test_all_events_between_two_positions_are_read_again_the_same() -> None:
 
 
 def test_truncated_events_are_named_by_segment_and_offset() -> None:
-    """Nothing is passed over in silence: a person learns which events are gone."""
+    """No event is skipped silently: the error tells users which events are gone."""
     world = new_world([5, 5], [4])
     reader = Reading(world)
     segment = world.segments[segment_name(SOURCE, 0)]
@@ -100,7 +100,7 @@ def test_truncation_of_events_that_were_read_is_no_loss() -> None:
 
 
 def test_a_stream_that_was_made_again_is_not_read_on() -> None:
-    """Its segments have other ids, so a checkpoint of the old one is refused."""
+    """Its segments have other ids, so a position in the old stream is refused."""
     world = new_world([5])
     reader = Reading(world)
     del world.streams[SOURCE]
@@ -114,7 +114,7 @@ def test_a_stream_that_was_made_again_is_not_read_on() -> None:
 
 
 def test_an_end_before_the_beginning_is_refused() -> None:
-    """So are positions of other streams."""
+    """Segments that the stream lacks, and offsets beyond a segment's end, are refused, too."""
     world = new_world([5, 5], [4])
     source = StoredStream(ModelStore(world), SOURCE)
     with pytest.raises(InvalidSpec, match="ends before it begins"):
@@ -141,6 +141,6 @@ def test_an_end_before_the_beginning_is_refused() -> None:
     ],
 )
 def test_what_is_no_position_is_refused(value: object) -> None:
-    """A damaged checkpoint ends in an error of ours."""
+    """A damaged checkpoint gives an InvalidSpec, and no other error."""
     with pytest.raises(InvalidSpec, match="no position"):
         StreamPosition.from_json(value)

@@ -1,4 +1,4 @@
-"""An executor is chosen by how much there is to move."""
+"""The choice of an executor by the number of bytes to move."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.engine.tasks.executor import SizedExecutor
 
 
 class Named:
-    """An executor that keeps what it is asked.
+    """An executor that records its calls.
 
     Args:
         slots: how many tasks run at once.
@@ -34,7 +34,7 @@ class Named:
 
 
 def test_few_bytes_and_many_go_to_one_each_and_both_are_stopped_if_they_were_used() -> None:
-    """Spark is not started, and not stopped, where all bytes were few."""
+    """Spark is neither started nor stopped while there are only few bytes."""
     size = 1
     small, large = Named(1), Named(8)
     both = SizedExecutor(small, large, lambda: size < 10)

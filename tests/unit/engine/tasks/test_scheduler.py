@@ -1,4 +1,4 @@
-"""The scheduler: no slot is idle while there is work, and all slices together keep to the limit."""
+"""The scheduler keeps all slots busy, and all slices together within the limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITED = Limits(bytes_per_second=32 * MIB, slice_seconds=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes(Slice):
-    """A slice of so many bytes; `follows` says how many slices come after it."""
+    """A slice of `size` bytes, after which `follows` more slices come."""
 
     size: int = 1  # type: ignore[assignment] - a property of its base
     follows: int = 0
@@ -75,7 +75,7 @@ class Manual:
 
     @property
     def submitted(self) -> list[Any]:
-        """The slices that have begun and not ended."""
+        """Return the slices that have begun and not ended."""
         return [work for work, future in self.begun if not future.done()]
 
     def submit(self, work: Slice) -> Future[SliceResult]:
@@ -105,24 +105,24 @@ class Manual:
 
 @pytest.fixture
 def clock() -> Clock:
-    """Gives a clock that stands still."""
+    """Return a clock that stands still."""
     return Clock()
 
 
 @pytest.fixture
 def executor() -> Manual:
-    """Gives an executor of two slots."""
+    """Return an executor of two slots."""
     return Manual()
 
 
 @pytest.fixture
 def scheduler(executor: Manual, clock: Clock) -> Scheduler:
-    """Gives a scheduler on the executor, without a second one for low rates."""
+    """Return a scheduler on the executor, without a second executor for low rates."""
     return Scheduler(executor, clock=clock)
 
 
 def slices(*sizes: int, stream: int = 0, follows: int = 0) -> list[Bytes]:
-    """Slices of these sizes, one of each segment."""
+    """Return slices of these sizes, each of another segment."""
     return [
         Bytes(stream=stream, segment=number, size=size, follows=follows)
         for number, size in enumerate(sizes)
@@ -130,12 +130,12 @@ def slices(*sizes: int, stream: int = 0, follows: int = 0) -> list[Bytes]:
 
 
 def turn(scheduler: Scheduler, limits: Limits = NO_LIMIT) -> list[StepResults]:
-    """A turn that waits for nothing."""
+    """Take a turn that waits for nothing."""
     return scheduler.turn(limits, wait=0)
 
 
 def test_the_largest_slices_begin_first(scheduler: Scheduler, executor: Manual) -> None:
-    """Whichever stream they are of; as many as there are slots, and a few that wait there."""
+    """Slices of all streams compete. Each slot gets one, and a few wait in the executor."""
     scheduler.add(slices(5, 1, 9), NO_LIMIT)
     scheduler.add(slices(7, 2, stream=1), NO_LIMIT)
     turn(scheduler)
@@ -144,7 +144,7 @@ def test_the_largest_slices_begin_first(scheduler: Scheduler, executor: Manual) 
 
 
 def test_no_slice_waits_for_a_slow_one(scheduler: Scheduler, executor: Manual) -> None:
-    """While one slice runs, all others of its step and other streams' steps come to their end."""
+    """While one slice runs, all others of its step end, and so do the steps of other streams."""
     scheduler.add(slices(9, *([1] * 20)), NO_LIMIT)
     turn(scheduler)
     for _ in range(20):
@@ -162,7 +162,7 @@ def test_no_slice_waits_for_a_slow_one(scheduler: Scheduler, executor: Manual) -
 
 
 def test_a_part_goes_on_without_a_look(scheduler: Scheduler, executor: Manual) -> None:
-    """The slice that follows begins when one has ended, never beside it."""
+    """The next slice begins when the slice before it has ended, and never beside it."""
     scheduler.add(slices(4, follows=3), NO_LIMIT)
     turn(scheduler)
     for left in (3, 2, 1):
@@ -177,7 +177,7 @@ def test_a_part_goes_on_without_a_look(scheduler: Scheduler, executor: Manual) -
 def test_results_are_told_while_a_step_goes_on(
     scheduler: Scheduler, executor: Manual, clock: Clock
 ) -> None:
-    """Not each at once, since each time costs a record; a driver that is killed loses few."""
+    """Several come at a time, since each time costs a record. A killed driver loses few."""
     scheduler.add(slices(4, follows=9), NO_LIMIT)
     told = []
     for _ in range(9):
@@ -192,7 +192,7 @@ def test_results_are_told_while_a_step_goes_on(
 def test_a_failure_ends_a_step_when_its_slices_have_ended(
     scheduler: Scheduler, executor: Manual, *, lost: bool
 ) -> None:
-    """None that waits is begun, none that follows; other streams' slices go on."""
+    """No waiting or following slice of the step begins. Other streams' slices go on."""
     scheduler.add(slices(*([9] * 8), follows=1), NO_LIMIT)
     scheduler.add(slices(1, stream=1), NO_LIMIT)
     turn(scheduler)
@@ -210,7 +210,7 @@ def test_a_failure_ends_a_step_when_its_slices_have_ended(
 
 
 def test_errors_that_are_not_the_stores_end_all(scheduler: Scheduler, executor: Manual) -> None:
-    """A bug, or the loss of Spark: no look at a store helps."""
+    """A bug or the loss of Spark is raised, since no look at a store helps."""
     scheduler.add(slices(1), NO_LIMIT)
     turn(scheduler)
     executor.end(error=ZeroDivisionError(), lost=True)
@@ -221,7 +221,7 @@ def test_errors_that_are_not_the_stores_end_all(scheduler: Scheduler, executor: 
 def test_new_limits_hold_for_slices_that_have_not_begun(
     scheduler: Scheduler, executor: Manual
 ) -> None:
-    """These are left to the next look; those that run are waited for."""
+    """Waiting slices are left to the next look, and running ones are waited for."""
     scheduler.add(slices(*([1] * 8), follows=1), NO_LIMIT)
     turn(scheduler)
     turn(scheduler, LIMITED)
@@ -238,7 +238,7 @@ def test_new_limits_hold_for_slices_that_have_not_begun(
 
 @pytest.mark.parametrize("parts", [1, 2, 8])
 def test_the_rate_is_divided_among_the_slices_that_run(parts: int, clock: Clock) -> None:
-    """A stream of one part has all of it, and the time between waves is made up for."""
+    """A stream of one part has the whole rate, and the time between waves is made up for."""
     executor = Manual(slots=8)
     scheduler = Scheduler(executor, clock=clock)
     limits = replace(LIMITED, bytes_per_second=800 * MIB)
@@ -260,7 +260,7 @@ def test_the_rate_is_divided_among_the_slices_that_run(parts: int, clock: Clock)
 def test_a_wave_begins_no_slice_after_its_time(
     scheduler: Scheduler, executor: Manual, clock: Clock
 ) -> None:
-    """Its streams are looked at again; so the limits count anew, and no stream is forgotten."""
+    """Its streams are looked at again, so new limits count and no stream is forgotten."""
     scheduler.add(slices(1, 1, 1), LIMITED)
     turn(scheduler, LIMITED)
     executor.end()
@@ -275,7 +275,7 @@ def test_a_wave_begins_no_slice_after_its_time(
 
 
 def test_a_low_rate_is_for_one_process(clock: Clock) -> None:
-    """Where a task would take long to the end of a chunk, none is asked for."""
+    """A task gets at least 8 MiB/s. Below two such tasks, the driver's own process works."""
     for rate, tasks, local in (
         (1 << 10, 0, 1),
         (16 * MIB - 1, 0, 1),
@@ -292,7 +292,7 @@ def test_a_low_rate_is_for_one_process(clock: Clock) -> None:
 
 
 def test_streams_fail_where_nothing_can_run(scheduler: Scheduler, executor: Manual) -> None:
-    """What waits for a slot is cancelled, and all say why."""
+    """Slices that wait for a slot are cancelled, and the step's error has the cause."""
     scheduler.add(slices(1, 1), NO_LIMIT)
     turn(scheduler)
     executor.trouble = WaitingForExecutors("none was there")
@@ -307,7 +307,7 @@ def test_streams_fail_where_nothing_can_run(scheduler: Scheduler, executor: Manu
 def test_what_ends_in_time_is_kept_when_all_is_to_end(
     scheduler: Scheduler, executor: Manual, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices are told to end; those that do are returned, and no other one begins."""
+    """Slices that end within the grace time are returned, and no other slice begins."""
     monkeypatch.setattr(module, "GRACE", 0.05)
     scheduler.add(slices(*([1] * 9), follows=1), NO_LIMIT)
     turn(scheduler)
@@ -320,7 +320,7 @@ def test_what_ends_in_time_is_kept_when_all_is_to_end(
 
 
 def test_only_so_many_slices_of_a_step_are_held(scheduler: Scheduler, executor: Manual) -> None:
-    """A stream may have millions: the others are left to the next look."""
+    """A stream may have millions of slices. The rest is left to the next look."""
     limits = Limits(slice_bytes=1)
     scheduler.add(slices(*([1] * 1000)), limits)
     while (ended := turn(scheduler, limits)) == []:
@@ -339,7 +339,7 @@ def test_only_so_many_slices_of_a_step_are_held(scheduler: Scheduler, executor: 
 def test_every_slice_has_one_result(
     streams: list[list[tuple[int, int]]], slots: int, chance: Any
 ) -> None:
-    """In whatever order they end; and never more run than there are slots, with those ahead."""
+    """They end in any order, and no more are submitted than slots and a few ahead."""
     executor = Manual(slots)
     scheduler = Scheduler(executor, clock=Clock())
     for stream, parts in enumerate(streams):
@@ -366,7 +366,7 @@ def test_every_slice_has_one_result(
 
 
 def test_threads_run_slices_side_by_side() -> None:
-    """Two slices that wait for each other come to their end."""
+    """Two slices that wait for each other both end."""
     barrier = threading.Barrier(2, timeout=60)
 
     class Meeting(Bytes):
@@ -381,7 +381,7 @@ def test_threads_run_slices_side_by_side() -> None:
 
 
 def test_threads_follow_the_present_rate_together() -> None:
-    """A slice that crawls ends as soon as the rate is raised."""
+    """Slow slices end as soon as the limit is lifted."""
     store: Any = SimpleNamespace()
     with ThreadExecutor([store], store, slots=2) as executor:
         executor.check(1 << 10)
@@ -392,7 +392,7 @@ def test_threads_follow_the_present_rate_together() -> None:
 
 
 def test_threads_end_midway_with_their_block() -> None:
-    """Whoever leaves it need not wait for bytes at a low rate."""
+    """A caller that leaves the block need not wait for bytes at a low rate."""
     store: Any = SimpleNamespace()
     with ThreadExecutor([store], store, slots=1) as executor:
         executor.check(1 << 10)

@@ -1,4 +1,4 @@
-"""Slices keep to a rate that changes while they run, by a clock that only waiting moves on."""
+"""Slices keep to a rate that changes meanwhile, by a clock that moves only while they wait."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VERIFY = VerifySlice(
 
 @dataclass
 class Clock:
-    """Time that passes while somebody waits."""
+    """A clock that moves only while a task waits."""
 
     now: float = 0.0
 
@@ -59,7 +59,7 @@ class Clock:
 
 @pytest.fixture
 def store() -> ModelStore:
-    """Gives a store with a source and an empty staging segment."""
+    """Return a store with a source and an empty staging segment."""
     world = World()
     made = ModelStore(world, block=MIB)
     made.create("source")
@@ -69,7 +69,7 @@ def store() -> ModelStore:
 
 
 def test_copying_takes_as_long_as_its_bytes_at_the_rate(store: ModelStore) -> None:
-    """What is read ahead counts when it is asked for, so nothing comes in a burst."""
+    """Bytes that are read ahead count when they are requested, so they come in no burst."""
     clock = Clock()
     task = Task(None, 1e9, RateLimiter(lambda: 10 * KIB, clock))
     assert run_slice(COPY, store, store, task).moved == SIZE
@@ -79,7 +79,7 @@ def test_copying_takes_as_long_as_its_bytes_at_the_rate(store: ModelStore) -> No
 def test_verifying_is_limited_as_well_and_what_is_read_again_of_the_source(
     store: ModelStore,
 ) -> None:
-    """Digests that nobody wrote down are made by reading the source: twice the bytes."""
+    """Unknown digests are made by reading the source, so twice the bytes are read."""
     clock = Clock()
     task = Task(None, 1e9, RateLimiter(lambda: 10 * KIB, clock))
     assert run_slice(VERIFY, store, store, task).moved == SIZE
@@ -87,7 +87,7 @@ def test_verifying_is_limited_as_well_and_what_is_read_again_of_the_source(
 
 
 def test_a_new_limit_holds_in_the_midst_of_a_chunk(store: ModelStore) -> None:
-    """At the least rate a block takes a second; that is all that is left of it when it changes."""
+    """At the lowest rate, a task notices the new limit within two steps of its wait."""
     clock = Clock()
     task = Task(None, 1e9, RateLimiter(lambda: KIB if clock.now < 10 else None, clock))
     assert run_slice(COPY, store, store, task).moved == SIZE
@@ -95,11 +95,11 @@ def test_a_new_limit_holds_in_the_midst_of_a_chunk(store: ModelStore) -> None:
 
 
 class _Stopped(BaseException):
-    """All is to end."""
+    """The signal that all work has to end."""
 
 
 def test_who_waits_for_bytes_hears_that_all_is_to_end(store: ModelStore) -> None:
-    """Within a step, whatever the rate is; nothing is asked for any more."""
+    """At any rate, the wait ends within one step."""
     clock = Clock()
 
     def rate() -> float:

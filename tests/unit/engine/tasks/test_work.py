@@ -12,18 +12,18 @@ from support.model import Fate, ModelStore, World
 
 @pytest.fixture
 def world() -> World:
-    """Gives a world with a source."""
+    """Return a world with a source."""
     made = World()
     put_source(made, [40, 40], [9])
     return made
 
 
 class Deaf(ModelStore):
-    """A store that takes the first calls to seal a stream, and does not do it.
+    """A store that accepts the first calls to seal a stream, and does nothing.
 
     Args:
-        world: what it shows.
-        calls: what becomes of these: the request is lost, or it is answered all the same.
+        world: the world that it shows.
+        calls: the fates of these calls: the request is lost, or is answered without effect.
     """
 
     def __init__(self, world: World, *calls: Fate) -> None:
@@ -42,7 +42,7 @@ class Deaf(ModelStore):
 
 
 def sealing(world: World, *calls: Fate) -> tuple[Outcome, Deaf, Heard, ManualClock]:
-    """A copy that seals its target last, where the first calls to do so come to this."""
+    """Run a copy that seals its target last; the first calls to seal have these fates."""
     store, heard, clock = Deaf(world, *calls), Heard(), ManualClock()
     plan = planned(ModelStore(world)).model_copy(update={"seal": True})
     (report,) = copy_all(
@@ -52,7 +52,7 @@ def sealing(world: World, *calls: Fate) -> tuple[Outcome, Deaf, Heard, ManualClo
 
 
 def test_a_step_that_errors_kept_from_being_done_is_tried_on(world: World) -> None:
-    """However many there were in a row: the store may be back at any time."""
+    """The driver tries again after any number of errors, since the store may come back."""
     outcome, store, heard, _ = sealing(world, *[Fate.REQUEST_LOST] * 7)
     assert outcome is Outcome.COPIED
     assert (store.asked, len(heard.retries)) == (8, 7)
@@ -60,7 +60,7 @@ def test_a_step_that_errors_kept_from_being_done_is_tried_on(world: World) -> No
 
 
 def test_a_step_that_shows_no_effect_is_done_again_later(world: World) -> None:
-    """First at once, then after longer and longer waits, as after errors."""
+    """It is done again three times at once, then after growing waits, as after errors."""
     outcome, store, heard, _ = sealing(world, *[Fate.DONE] * 7)
     assert outcome is Outcome.COPIED
     assert store.asked == 8
@@ -71,7 +71,7 @@ def test_a_step_that_shows_no_effect_is_done_again_later(world: World) -> None:
     "calls", [[Fate.DONE], [Fate.REQUEST_LOST], [Fate.DONE, Fate.REQUEST_LOST]]
 )
 def test_a_step_without_effect_ends_the_patience(world: World, calls: list[Fate]) -> None:
-    """Whether or not errors come in between: none of them is taken for progress."""
+    """Errors in between make no difference, since none of them counts as progress."""
     forever = chain.from_iterable(repeat(calls))
     outcome, _, _, clock = sealing(world, *(next(forever) for _ in range(200)))
     assert outcome is Outcome.FAILED

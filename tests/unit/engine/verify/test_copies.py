@@ -25,14 +25,14 @@ from support.model import ModelStore, World
 
 @pytest.mark.parametrize("moves", [[], MOVES, [*MOVES, ("truncate", 0), ("split", 1)]])
 def test_a_copy_is_equal_to_its_source(moves: list[tuple[str, int]]) -> None:
-    """The digest is the one that the copy wrote down; ids differ where the head was truncated."""
+    """The digest is the recorded one. Ids differ if the source's head was truncated."""
     found = copy_verified(copied(*moves))
     assert (found.result, found.differences, found.paired_by) == (Result.EQUAL, (), "Copy")
     assert found.recorded_digest == found.target.digest == found.source.digest
 
 
 def test_a_copy_of_a_truncated_segment_has_chunks_at_the_source_s_offsets() -> None:
-    """A target with shifted offsets; digests are the source's all the same."""
+    """The target's offsets are shifted, but chunks and digests follow the source's offsets."""
     world = World()
     contents = put(world, [5, 9, 30, 2])
     of(world, SOURCE, 0).start = 13
@@ -64,7 +64,7 @@ def test_a_copy_s_ranges_are_compared() -> None:
 
 
 def test_a_copy_that_begins_after_a_scale_event_lacks_nothing() -> None:
-    """What the source has before the range was not to be copied."""
+    """Earlier bytes of the source are outside the range, so they are not missing."""
     world = World()
     put_scaled_source(world, SHAPES, MOVES)
     cut = tuple((segment.id, 0) for segment in world.streams[SOURCE].segments)
@@ -75,7 +75,7 @@ def test_a_copy_that_begins_after_a_scale_event_lacks_nothing() -> None:
 
 
 def test_a_corrupted_copy_is_not_what_it_recorded() -> None:
-    """The byte first; that the digest differs from the recorded one follows from it."""
+    """The changed byte comes first, then the digest that differs from the recorded one."""
     world = copied(*MOVES)
     of(world, TARGET, 1).data[30] ^= 1
     found = copy_verified(world)
@@ -85,7 +85,7 @@ def test_a_corrupted_copy_is_not_what_it_recorded() -> None:
 
 
 def test_streams_that_go_on_are_compared_within_the_bounds_of_the_copy() -> None:
-    """Both were written to and scaled since."""
+    """Both streams were written to and scaled since. An exact comparison finds that."""
     world = copied(*MOVES)
     for name in (SOURCE, TARGET):
         of(world, name, -1).data += events_of([4])
@@ -101,7 +101,7 @@ def test_streams_that_go_on_are_compared_within_the_bounds_of_the_copy() -> None
 
 @pytest.mark.parametrize("how", ["within a segment", "segments", "deleted"])
 def test_a_source_that_went_meanwhile_leaves_the_rest_to_compare(how: str) -> None:
-    """The target still has what its copy recorded; which bytes could not be compared is told."""
+    """The result counts the lost bytes. The recorded digest still checks the target."""
     world = copied(*MOVES)
     gone = sum(map(len, world.bytes_of(SOURCE)))
     if how == "within a segment":
@@ -120,7 +120,7 @@ def test_a_source_that_went_meanwhile_leaves_the_rest_to_compare(how: str) -> No
 
 
 def test_a_truncated_target_lacks_what_went() -> None:
-    """Bytes at a segment's beginning, and whole segments that came first."""
+    """Lost bytes at a segment's begin, and lost segments at the head, are missing."""
     world = copied(*MOVES)
     of(world, TARGET, 0).start = 13
     missing = copy_verified(world).differences[0]
@@ -136,7 +136,7 @@ def test_a_truncated_target_lacks_what_went() -> None:
 
 
 def test_a_copy_whose_keys_differ_is_told() -> None:
-    """Later writers would lose the order per key."""
+    """With other key ranges, later writers would lose the order per key."""
     world = copied()
     stream = world.streams[TARGET]
     keys = [KeyRange(low=0, high=0.25), KeyRange(low=0.25, high=1)]
@@ -147,7 +147,7 @@ def test_a_copy_whose_keys_differ_is_told() -> None:
 
 
 def test_only_a_whole_target_of_the_copy_is_compared() -> None:
-    """Another stream in its place is refused, and so is none."""
+    """A missing stream, and another stream in its place, are refused."""
     world = World()
     put(world, [5])
     with pytest.raises(InvalidSpec, match="there is no stream out/t"):

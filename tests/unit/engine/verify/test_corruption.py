@@ -21,13 +21,13 @@ from support.model import ModelStore, World
 
 @st.composite
 def corruptions(draw: st.DrawFn) -> tuple[str, int, int, bytes]:
-    """What becomes of a segment: how, where, over how many bytes, and other bytes."""
+    """Draw a corruption of a segment: its kind, its place, a number of bytes, and other bytes."""
     how = draw(st.sampled_from(["flip", "insert", "delete", "cut", "append"]))
     return how, draw(st.integers(0, 10_000)), draw(st.integers(1, 40)), draw(st.binary(min_size=1))
 
 
 def corrupt(data: bytearray, how: str, place: int, count: int, other: bytes) -> None:
-    """Do it to a segment's bytes."""
+    """Corrupt a segment's bytes."""
     at = place % (len(data) + 1)
     if how == "flip" and data:
         data[place % len(data)] ^= count
@@ -60,7 +60,7 @@ def test_any_corruption_is_found_and_located(
     *,
     of_copy: bool,
 ) -> None:
-    """Bytes changed, put in, taken out or cut off, anywhere: the first one is told."""
+    """Bytes are changed, inserted, deleted, cut off or appended; the first place is reported."""
     world = World()
     put_scaled_source(world, shapes, moves)
     store = ModelStore(world)

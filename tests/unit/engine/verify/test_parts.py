@@ -1,4 +1,4 @@
-"""Parts of streams, compared with others."""
+"""Parts of streams, compared with other streams or with their parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_a_range_is_compared_with_a_whole_stream() -> None:
-    """The target has what lies between two cuts of the source, from offset 0 on."""
+    """The target has the bytes between two cuts of the source, from offset 0 on."""
     world = World()
     contents = put(world, [5, 9, 30, 2], [6, 9])
     put(world, [], [], name=TARGET)
@@ -46,7 +46,7 @@ def test_a_range_is_compared_with_a_whole_stream() -> None:
 
 
 def test_a_part_of_a_range_that_differs_is_located_at_both_offsets() -> None:
-    """Offsets of the source, and of the target, which begins elsewhere."""
+    """The report has the offset in the source, and the offset in the target."""
     world = World()
     (content,) = put(world, [5, 9, 30, 2])
     put(world, [], name=TARGET)
@@ -62,7 +62,7 @@ def test_a_part_of_a_range_that_differs_is_located_at_both_offsets() -> None:
 
 
 def test_ranges_of_both_streams_are_compared(twins: World) -> None:
-    """A part of the one with a part of the other, which is elsewhere in it."""
+    """A part of one stream equals a part of the other stream at other offsets."""
     of(twins, TARGET, 0).data[:0] = b"\0" * 8
     source, target = (
         Range(
@@ -88,7 +88,7 @@ def test_a_truncated_source_is_compared_from_its_first_byte_on(twins: World) -> 
 
 
 def test_streams_truncated_at_different_places_are_compared_by_offset(twins: World) -> None:
-    """What only the source has is missing; what only the target has is told."""
+    """Bytes of the source alone are missing. Bytes of the target alone are only reported."""
     of(twins, SOURCE, 0).start = 13
     of(twins, TARGET, 1).start = 48
     assert verified(twins).result is Result.DIFFERENT
@@ -109,7 +109,7 @@ def test_streams_truncated_at_different_places_are_compared_by_offset(twins: Wor
 def test_a_stream_that_is_not_there_is_wrong_input(
     twins: World, side: str, name: StreamName, field: str
 ) -> None:
-    """The error says which of the two."""
+    """The error tells whether the source or the target is missing."""
     del twins.streams[name]
     with pytest.raises(InvalidSpec, match=f"there is no stream {name}") as raised:
         verified(twins)

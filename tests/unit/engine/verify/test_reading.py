@@ -1,4 +1,4 @@
-"""How streams are read while they are compared, and what happens to them meanwhile."""
+"""How streams are read while they are compared, and how they may change meanwhile."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_bytes_are_read_side_by_side() -> None:
 
 
 def test_what_is_read_is_told(twins: World) -> None:
-    """All bytes of both sides, in the end."""
+    """The reported numbers add up to the bytes of both sides."""
     matched = match_streams(subject(twins, SOURCE), subject(twins, TARGET), Alignment.BEGINNINGS)
     seen: list[int] = []
     compare(matched, told=seen.append)
@@ -57,7 +57,7 @@ def test_what_is_read_is_told(twins: World) -> None:
 
 
 def test_a_source_that_is_written_meanwhile_is_compared_within_its_bounds(twins: World) -> None:
-    """What comes after the bounds were taken is neither read nor missed."""
+    """Bytes that come after the bounds were taken are neither read nor missing."""
     matched = match_streams(subject(twins, SOURCE), subject(twins, TARGET), Alignment.BEGINNINGS)
     of(twins, SOURCE, -1).data += events_of([70])
     twins.scale(SOURCE, 2)
@@ -67,7 +67,7 @@ def test_a_source_that_is_written_meanwhile_is_compared_within_its_bounds(twins:
 def test_a_source_that_is_truncated_meanwhile_is_compared_as_far_as_it_is_there(
     twins: World,
 ) -> None:
-    """The bytes that went are told; the rest is read again, and a difference in it is found."""
+    """The lost bytes are reported. The rest is read again, and differences in it are found."""
     gone = []
 
     def gate(what: str) -> Fate:
@@ -91,7 +91,7 @@ def test_a_source_that_is_truncated_meanwhile_is_compared_as_far_as_it_is_there(
 
 
 def test_a_target_that_is_truncated_meanwhile_lacks_what_went(twins: World) -> None:
-    """Its store's count is of more than what is left, and is not taken for the count of that."""
+    """Its store's count includes the lost events, so the report does not use it."""
 
     def gate(what: str) -> Fate:
         if what == "read out/t/0 [0, 32)":
@@ -107,7 +107,7 @@ def test_a_target_that_is_truncated_meanwhile_lacks_what_went(twins: World) -> N
 
 
 def test_a_source_that_goes_on_being_truncated_ends_the_command(twins: World) -> None:
-    """After a few times the store's error is raised, and no other segment is waited for."""
+    """After a few tries the store's error is raised, and no other segment is waited for."""
 
     def gate(what: str) -> Fate:
         if what.startswith("read in/s/0"):
@@ -121,7 +121,7 @@ def test_a_source_that_goes_on_being_truncated_ends_the_command(twins: World) ->
 
 
 def test_a_target_whose_segment_is_deleted_meanwhile_lacks_it(twins: World) -> None:
-    """All that the source has of it is missing."""
+    """All bytes that the source has in this segment are missing."""
     matched = match_streams(subject(twins, SOURCE), subject(twins, TARGET), Alignment.BEGINNINGS)
     del twins.segments[segment_name(TARGET, 1)]
     missing = only(compare(matched))
@@ -129,7 +129,7 @@ def test_a_target_whose_segment_is_deleted_meanwhile_lacks_it(twins: World) -> N
 
 
 def test_a_store_that_is_away_ends_the_command(twins: World) -> None:
-    """What the store says is raised, from whichever segment it came."""
+    """The store's error is raised, whichever segment it came from."""
     away = ModelStore(
         twins, lambda what: Fate.REQUEST_LOST if what.startswith("read out/t/1 ") else Fate.DONE
     )
@@ -140,7 +140,7 @@ def test_a_store_that_is_away_ends_the_command(twins: World) -> None:
 
 @pytest.mark.parametrize("tasks", [1, 2, 8])
 def test_any_number_of_tasks_finds_the_same(twins: World, tasks: int) -> None:
-    """The order of the report is the source's, whichever segment is read first."""
+    """The report has the order of the source, whichever segment is read first."""
     of(twins, TARGET, 3).data[2] ^= 1
     matched = match_streams(subject(twins, SOURCE), subject(twins, TARGET), Alignment.BEGINNINGS)
     assert compare(matched, tasks=tasks) == compare(matched)

@@ -29,7 +29,7 @@ THIRD = StreamName(scope="attic", stream="s")
 
 
 class Stores:
-    """Two stores: three streams of the same segment ids in them, copied into one."""
+    """Two stores with three streams of the same segment ids, and a copy of all three."""
 
     def __init__(self, *ranges: Range) -> None:
         self.here, self.there = World(), World()
@@ -54,7 +54,7 @@ class Stores:
         assert self.report.error is None
 
     def verified(self, *, exact: bool = False) -> Verification:
-        """The target, compared with all three."""
+        """Return the comparison of the target with all three streams."""
         sources = [
             Subject(self.stores[source.store], f"tcp://store{source.store}:1", source.stream)
             for source in self.request.sources
@@ -66,12 +66,12 @@ class Stores:
 
 @pytest.fixture
 def stores() -> Stores:
-    """Gives a copy of three streams from two stores."""
+    """Return a copy of three streams from two stores."""
     return Stores()
 
 
 def test_a_copy_of_several_streams_is_equal_to_them(stores: Stores) -> None:
-    """Each pair names its stream; the digest over all is the one that the copy wrote down."""
+    """Each pair names its stream, and the digest over all is the recorded one."""
     found = stores.verified(exact=True)
     assert (found.result, found.differences) == (Result.EQUAL, ())
     assert found.recorded_digest == found.target.digest == found.source.digest
@@ -86,7 +86,7 @@ def test_a_copy_of_several_streams_is_equal_to_them(stores: Stores) -> None:
 
 
 def test_each_stream_is_told_by_itself(stores: Stores) -> None:
-    """Its store, bytes, events, and the digest of its own segments."""
+    """The report has its store, bytes, events, and the digest of its own segments."""
     found = stores.verified()
     assert [(one.stream, one.store) for one in found.sources] == [
         (SOURCE, "tcp://store0:1"),
@@ -105,7 +105,7 @@ def test_each_stream_is_told_by_itself(stores: Stores) -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_difference_names_its_stream(stores: Stores, place: int) -> None:
-    """Segments of the same id are told apart by their stream."""
+    """The stream distinguishes segments of the same id."""
     first = [one.source_index for one in stores.verified().segments].index(place)
     of(stores.here, TARGET, first).data[3] ^= 1
     difference = stores.verified().differences[0]
@@ -118,7 +118,7 @@ def test_a_difference_names_its_stream(stores: Stores, place: int) -> None:
 def test_a_stream_that_is_gone_leaves_the_others_to_compare(
     stores: Stores, place: int, name: StreamName
 ) -> None:
-    """What could not be compared is that stream's; the recorded digest still tells."""
+    """Only the bytes of that stream are not compared. The recorded digest still counts."""
     world = stores.stores[stores.request.sources[place].store]
     world.seal_stream(name)
     world.delete_stream(name)
@@ -132,7 +132,7 @@ def test_a_stream_that_is_gone_leaves_the_others_to_compare(
 
 
 def test_what_streams_got_since_is_not_compared(stores: Stores) -> None:
-    """Each of them, and the target, goes on."""
+    """The streams and the target go on after the copy."""
     for world, name in ((stores.here, SOURCE), (stores.there, THIRD), (stores.here, TARGET)):
         of(world, name, -1).data += events_of([4])
     found = stores.verified()
@@ -140,7 +140,7 @@ def test_what_streams_got_since_is_not_compared(stores: Stores) -> None:
 
 
 def test_what_one_of_them_had_before_its_range_is_not_missing() -> None:
-    """Of the second one only the end was asked for; of the third all there was."""
+    """The copy took only the end of the second stream, and all of the other streams."""
     world = Stores().here
     cut = tuple((segment.id, 0) for segment in world.streams[SECOND].segments)
     stores = Stores(Range(begin=Position(offsets=cut)))
@@ -150,7 +150,7 @@ def test_what_one_of_them_had_before_its_range_is_not_missing() -> None:
 
 
 def test_segments_that_are_missing_are_named_with_their_stream(stores: Stores) -> None:
-    """A target that was truncated lacks the first streams' whole segments."""
+    """A truncated target lacks whole segments of the first streams."""
     stores.here.truncate(TARGET)
     found = stores.verified()
     assert found.result is Result.DIFFERENT

@@ -22,7 +22,7 @@ from support.model import EVENT_COUNT, World
 
 
 def test_the_same_streams_are_equal(twins: World) -> None:
-    """All segments over scale events, with the digests and counts of what is in them."""
+    """The report has all segments over scale events, with their digests and counts."""
     found = verified(twins)
     assert (found.result, found.differences, found.paired_by) == (Result.EQUAL, (), "Beginnings")
     assert [pair.source for pair in found.segments] == [pair.target for pair in found.segments]
@@ -42,7 +42,7 @@ def test_the_same_streams_are_equal(twins: World) -> None:
 
 @pytest.mark.parametrize("offset", [0, 8, 15, 16, 31, 32, 121])
 def test_one_flipped_byte_is_located(twins: World, offset: int) -> None:
-    """Its segment and offset, in a chunk's midst and at its edges; other segments are equal."""
+    """The byte is within a chunk or at its edge. All other segments are equal."""
     of(twins, TARGET, 0).data[offset] ^= 0x10
     found = verified(twins)
     difference = only(found)
@@ -56,7 +56,7 @@ def test_one_flipped_byte_is_located(twins: World, offset: int) -> None:
 
 
 def test_the_first_of_several_differences_comes_first(twins: World) -> None:
-    """By segments in the source's order; within one by offset."""
+    """Segments come in the source's order, each with the difference at its lowest offset."""
     of(twins, TARGET, 2).data[3] ^= 1
     for offset in (90, 20, 60):
         of(twins, TARGET, 0).data[offset] ^= 1
@@ -65,7 +65,7 @@ def test_the_first_of_several_differences_comes_first(twins: World) -> None:
 
 
 def test_a_missing_tail_is_located(twins: World) -> None:
-    """Where the target ends before the source does; what is there is counted and has digests."""
+    """The report has the offset at which the target ends, and digests of its bytes."""
     data = of(twins, TARGET, 1).data
     del data[20:]
     found = verified(twins)
@@ -79,7 +79,7 @@ def test_a_missing_tail_is_located(twins: World) -> None:
 
 
 def test_an_empty_target_lacks_everything(twins: World) -> None:
-    """From the first byte of each segment that has any."""
+    """Bytes are missing from the first byte of each segment that has any."""
     for index in range(5):
         of(twins, TARGET, index).data.clear()
         of(twins, TARGET, index).attributes[EVENT_COUNT] = 0
@@ -89,7 +89,7 @@ def test_an_empty_target_lacks_everything(twins: World) -> None:
 
 
 def test_more_at_the_end_is_told_and_no_difference(twins: World) -> None:
-    """A target that goes on living is equal within the source's bounds, unless it must be exact."""
+    """A target that goes on is equal within the source's bounds, unless it must be exact."""
     last = of(twins, TARGET, -1)
     before = len(last.data)
     last.data += events_of([4])
@@ -103,7 +103,7 @@ def test_more_at_the_end_is_told_and_no_difference(twins: World) -> None:
 
 
 def test_more_in_the_midst_of_the_stream_is_a_difference(twins: World) -> None:
-    """Bytes that a reader of the target finds between those of the source."""
+    """A reader of the target gets these bytes between those of the source."""
     data = of(twins, TARGET, 0).data
     end = len(data)
     data += events_of([4])
@@ -112,7 +112,7 @@ def test_more_in_the_midst_of_the_stream_is_a_difference(twins: World) -> None:
 
 
 def test_more_segments_at_the_end_are_told_and_no_difference(twins: World) -> None:
-    """The target was scaled since, and written to."""
+    """The target was scaled and written to afterwards."""
     twins.scale(TARGET, 3)
     of(twins, TARGET, -1).data += events_of([9])
     found = verified(twins)
@@ -122,7 +122,7 @@ def test_more_segments_at_the_end_are_told_and_no_difference(twins: World) -> No
 
 
 def test_a_segment_in_the_midst_of_the_stream_is_a_difference() -> None:
-    """The target was scaled to other keys and back; what was written meanwhile is in the way."""
+    """The target was scaled to other keys and back, and took events in between."""
     world = World()
     for name, counts in ((SOURCE, [1]), (TARGET, [3, 1])):
         put(world, [5], [6], name=name)
@@ -140,7 +140,7 @@ def test_a_segment_in_the_midst_of_the_stream_is_a_difference() -> None:
 
 
 def test_a_missing_segment_is_named(twins: World) -> None:
-    """The source was scaled once more."""
+    """The source was scaled once more, and written to."""
     twins.scale(SOURCE, 1)
     of(twins, SOURCE, -1).data += events_of([9])
     missing = only(verified(twins))
@@ -166,7 +166,7 @@ def test_swapped_segments_are_differences() -> None:
 
 
 def test_other_key_ranges_are_a_difference() -> None:
-    """Segments of other keys are not compared with each other, be their bytes equal."""
+    """Segments of other keys are not compared, even if their bytes are equal."""
     world = World()
     put(world, [5, 9], [6, 9])
     put(world, [5, 9], [6, 9], name=TARGET)
@@ -183,7 +183,7 @@ def test_other_key_ranges_are_a_difference() -> None:
 
 
 def test_generations_in_another_order_are_a_difference() -> None:
-    """The same segments, but what came first in the source comes last in the target."""
+    """The segments are the same, but the source's first ones come last in the target."""
     world = World()
     for name, first, then in ((SOURCE, 1, 2), (TARGET, 2, 1)):
         put(world, *[[5]] * first, name=name)
@@ -196,7 +196,7 @@ def test_generations_in_another_order_are_a_difference() -> None:
 
 
 def test_a_wrong_event_count_of_the_store_is_a_difference(twins: World) -> None:
-    """Bytes are equal, but clients would be told other numbers."""
+    """The bytes are equal, but clients of the target would get a wrong number."""
     of(twins, TARGET, 0).attributes[EVENT_COUNT] = 7
     wrong = only(verified(twins))
     assert (wrong.what, wrong.segment) == (What.EVENT_COUNT, 0)
@@ -204,14 +204,14 @@ def test_a_wrong_event_count_of_the_store_is_a_difference(twins: World) -> None:
 
 
 def test_a_store_that_counts_otherwise_on_both_sides_is_equal(twins: World) -> None:
-    """A copy is not to blame for its source's count."""
+    """A copy does not cause the wrong count of its source."""
     for name in (SOURCE, TARGET):
         of(twins, name, 0).attributes[EVENT_COUNT] = 7
     assert verified(twins).result is Result.EQUAL
 
 
 def test_bytes_that_are_no_events_are_compared_all_the_same(twins: World) -> None:
-    """Not everything in a segment need be events; nothing is counted then, and where is told."""
+    """Such bytes may be in any segment. The report has their offset, and no event counts."""
     for name in (SOURCE, TARGET):
         of(twins, name, 0).data[13:17] = b"\xff" * 4
     found = verified(twins)
