@@ -352,7 +352,7 @@ class Following(FollowedWorld):
             assert there.attributes[EVENT_COUNT] == len(events(bytes(there.data)))
 
     def teardown(self) -> None:
-        """End the copy, check the target, and note the history of a failure."""
+        """End the copy, check the target, and note the history for a failure's report."""
         try:
             if hasattr(self, "request"):
                 self.end()
@@ -361,10 +361,7 @@ class Following(FollowedWorld):
                 note("\n".join(["history:", *self.world.history]))
 
     def end(self) -> None:
-        """Seal the source.
-
-        Let all actors end, and then three more drivers, and check the target.
-        """
+        """Seal the source, let all actors and then three more drivers end, and check the target."""
         if self.goes_on():
             self.seal()
         for actor in self.alive:

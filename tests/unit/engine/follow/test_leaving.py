@@ -175,7 +175,7 @@ def drive(store: ModelStore, clock: Actor) -> object:
 
 
 def scene(calls: int) -> tuple[World, Actor]:
-    """Hold a driver up before one of its calls, while bytes come to its source."""
+    """Move a driver by `calls` calls while events come to its source, and hold it there."""
     world = World()
     put_source(world, [20, 9], [30])
     world.streams[SOURCE].config = CONFIG
