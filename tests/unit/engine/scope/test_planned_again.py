@@ -114,7 +114,10 @@ def test_what_came_of_each_stream_is_told(world: World) -> None:
 
 
 def test_what_failed_is_tried_again_when_asked(world: World) -> None:
-    """A run of its own takes the present bounds. Copied streams are settled; none is added."""
+    """A new run takes the present bounds.
+
+    Copied streams are settled, and no new stream is added.
+    """
     before = failed_once(world)
     put(world, "b", "new", sizes=(7, 8))
     found = resolved(world, again=True)

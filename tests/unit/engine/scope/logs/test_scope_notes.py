@@ -35,7 +35,7 @@ def log(objects: MemoryObjects) -> ScopeNotes:
 
 
 def results_in(objects: MemoryObjects) -> set[int] | None:
-    """Return the places of the streams that have a result; None without a log."""
+    """Return the places of the streams that have a result. Return None without a log."""
     state = log(objects).load()
     return None if state is None else set(state.results)
 
