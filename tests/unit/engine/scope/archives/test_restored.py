@@ -159,7 +159,7 @@ def test_a_name_that_no_stream_can_have_is_refused(env: Env) -> None:
 
 
 def test_a_moved_archive_is_refused(env: Env) -> None:
-    """Retention removes its runs."""
+    """A restore deletes no archive. Retention removes old runs."""
     with pytest.raises(InvalidSpec, match="archives are not moved"):
         env.plan(wanted(move=True))
 

@@ -174,7 +174,7 @@ def test_a_store_that_is_away_lets_the_attempt_fail(world: World) -> None:
 @pytest.mark.parametrize("last", [60, 450])
 def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World, last: int) -> None:
     """The report names the abort, also if a stream failed before, and if the abort comes late."""
-    calls = count(1)  # of several threads
+    calls = count(1)  # several threads make these calls
 
     def gate(what: str) -> Fate:
         if next(calls) == last:
