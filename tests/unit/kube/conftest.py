@@ -22,5 +22,5 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def bench(threads: ThreadPoolExecutor) -> ArchiveBench:
-    """Return the bench of a new archive, of a stream of two segments."""
+    """Return the bench of a new archive, whose stream has two segments."""
     return ArchiveBench(threads)

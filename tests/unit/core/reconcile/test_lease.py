@@ -21,7 +21,7 @@ def seen(holder: str = OTHER, version: str = "1", seconds: float = LASTS) -> Lea
 
 
 def steps(*looks: tuple[float, LeaseSeen | None], replica: Replica | None = None) -> list[Step]:
-    """Return a replica's steps after each look, with its time."""
+    """Return the steps that a replica takes after these looks, each of which has a time."""
     replica, found = replica or Replica(ME), []
     for now, lease in looks:
         replica, step = replica.look(lease, now)
@@ -30,7 +30,7 @@ def steps(*looks: tuple[float, LeaseSeen | None], replica: Replica | None = None
 
 
 def leader(began: float = 0.0) -> Replica:
-    """Return a replica that holds the Lease since then."""
+    """Return a replica that has held the Lease since `began`."""
     replica, _ = Replica(ME).look(seen("", seconds=0), began)
     return replica.held(began)
 
@@ -48,7 +48,7 @@ def test_each_change_begins_the_time_anew() -> None:
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
-    """So is a Lease that was never held."""
+    """A replica also takes a Lease that was never held."""
     for spec in (RELEASED, {}):
         lease = LeaseSeen.of({"metadata": {"resourceVersion": "7"}, "spec": spec})
         assert steps((0.0, lease)) == [Step.TAKE]

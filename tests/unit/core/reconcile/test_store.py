@@ -39,7 +39,7 @@ def look(
     due: float = 30,
     age: float = 0,
 ) -> StoreDecision:
-    """Return the decision of a look, so many seconds after NOW, at a store that was probed."""
+    """Return the decision of a look at a probed store, `seconds` after NOW."""
     now = NOW + timedelta(seconds=seconds)
     answer = Trouble.of(probe) if isinstance(probe, SluiceError) else probe
     return reconcile_store(
@@ -141,7 +141,7 @@ def test_time_that_has_passed_since_a_probe_counts() -> None:
 
 
 def test_a_status_that_is_old_news_is_not_kept() -> None:
-    """An old latency would be wrong while the store is away; its protocol is remembered."""
+    """An old latency would be wrong while the store is away. Its protocol is remembered."""
     before = look(HEALTHY).status
     after = look(StoreUnavailable("no connection"), status=before, seconds=60).status
     assert (after.latency_milliseconds, after.protocol_version) == (None, 17)
@@ -192,6 +192,6 @@ def test_a_place_for_archives_is_ready_as_a_store_is() -> None:
 
 
 def test_a_claim_may_be_applied_after_its_store() -> None:
-    """So it counts as no failure yet."""
+    """A missing claim counts as no failure yet."""
     decision = look(ClaimNotFound("there is no PersistentVolumeClaim 'archives'"))
     assert said(decision) == {"Ready": "Unknown", "Reconciling": "True"}

@@ -61,7 +61,7 @@ def test_a_wish_can_be_changed_and_taken_back() -> None:
 
 
 def test_a_copy_ends_after_so_many_bytes() -> None:
-    """It ends with the block that reaches the number; the rest stays in the source."""
+    """It ends with the block that reaches the number. The rest stays in the source."""
     world = World()
     (first,) = put_source(world, [20])
     acts = [wishing(world, Wish(bytes=len(first) + 60)), writing(world, 1), writing(world, 2)]
@@ -71,7 +71,7 @@ def test_a_copy_ends_after_so_many_bytes() -> None:
 
 
 def test_a_copy_ends_at_its_time_though_clocks_are_set_back() -> None:
-    """The copy ends when its clock shows the time; later bytes stay in the source."""
+    """The copy ends when its clock shows the time. Later bytes stay in the source."""
     world = World()
     (first,) = put_source(world, [20])
     day = [NOON - timedelta(minutes=5)]
@@ -209,7 +209,7 @@ def test_a_driver_begins_its_wait_anew() -> None:
 
 
 def test_an_idle_copy_goes_on_for_ever() -> None:
-    """This holds for any changes by its owner, and with refusals by the store."""
+    """Its owner may change the requested end any number of times before that end is reached."""
     world = World()
     put_source(world, [20])
     acts = [wishing(world, Wish(idle_seconds=9_000 + n)) for n in range(50)]

@@ -60,7 +60,7 @@ class Scene:
     """A source with more and more changes while it is followed.
 
     Args:
-        cutover: whether its owner requests its seal; otherwise it is sealed.
+        cutover: whether the owner requests the seal; otherwise another client seals the source.
         far: whether drivers stage all missing bytes at each look, and several changes come at once.
     """
 
@@ -113,9 +113,9 @@ class Scene:
         self.world.replace(SOURCE, sealed, keys)
 
     def run(self, actor: Actor, calls: int = MANY, fate: Fate = Fate.DONE) -> None:
-        """Let a driver make so many calls, of which the last one meets a fate.
+        """Let a driver make `calls` calls, and give the last one this fate.
 
-        Whenever it waits for bytes, the next change happens.
+        Whenever the driver waits for bytes, the next change happens.
         """
         for number in range(calls):
             if not actor.alive:

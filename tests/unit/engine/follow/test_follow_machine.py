@@ -352,7 +352,7 @@ class Following(FollowedWorld):
             assert there.attributes[EVENT_COUNT] == len(events(bytes(there.data)))
 
     def teardown(self) -> None:
-        """Seal the source, let two more drivers end the copy, and check the target."""
+        """End the copy, check the target, and note the history for a failure's report."""
         try:
             if hasattr(self, "request"):
                 self.end()
@@ -361,7 +361,7 @@ class Following(FollowedWorld):
                 note("\n".join(["history:", *self.world.history]))
 
     def end(self) -> None:
-        """Seal the source, and let all actors end, and then three more drivers."""
+        """Seal the source, let all actors and then three more drivers end, and check the target."""
         if self.goes_on():
             self.seal()
         for actor in self.alive:

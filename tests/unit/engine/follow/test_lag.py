@@ -53,7 +53,7 @@ def follow(world: World, *acts: Callable[[], object], end: bool = False) -> None
     Args:
         world: the world.
         acts: the changes.
-        end: whether the copy ends instead of being killed.
+        end: whether the copy ends instead, and the driver is not killed.
     """
     left = [act for act in acts for _ in range(5)]
     clock = ManualClock()
@@ -95,7 +95,7 @@ def drive(world: World, gate: Callable[[str], Fate], clock: ManualClock | None =
 
 
 class Watched:
-    """A copy as the operator measures it."""
+    """A watch of one copy, as the operator measures it."""
 
     def __init__(self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE) -> None:
         self.now = 0.0
@@ -105,7 +105,7 @@ class Watched:
         self.watch = FollowWatch(plan, store, store, lambda: self.now)
 
     def look(self, seconds: float = 0.0) -> Followed:
-        """Look some seconds later."""
+        """Advance the clock by `seconds`, and return the measurement."""
         self.now += seconds
         found = self.watch.measure().follow
         assert found is not None
@@ -143,7 +143,7 @@ def test_a_copy_is_planned_then_follows_then_is_complete() -> None:
 
 
 def test_a_complete_copy_tells_where_it_has_ended_in_all_segments_that_take_events() -> None:
-    """This includes a segment that was not scaled, while the other one was."""
+    """Its cuts include the segment that the scale event left as it was."""
     world = World()
     put_source(world, [20, 9], [30])
     world.numbers[SOURCE] = 2
@@ -211,7 +211,10 @@ def test_segments_that_the_target_does_not_mirror_yet_are_behind() -> None:
 
 
 def test_a_sealed_source_and_the_end_are_told() -> None:
-    """A sealed source gets no more bytes, and the record has the reason of the end."""
+    """The measurement says that the source is sealed.
+
+    A complete copy is published, without a lag.
+    """
     world = World()
     put_source(world, [20], [9])
     follow(world, nothing)
@@ -226,7 +229,7 @@ def test_a_sealed_source_and_the_end_are_told() -> None:
 
 
 def test_bytes_that_were_not_compared_have_an_age_of_their_own() -> None:
-    """Bytes in the target differ from bytes that were compared."""
+    """Bytes that have arrived in the target are not behind, but may still be uncompared."""
     world = World()
     (data,) = put_source(world, [20])
     follow(world, nothing)
@@ -283,7 +286,7 @@ def test_what_was_compared_is_recorded_though_nothing_comes_any_more() -> None:
 
 
 def test_a_wish_that_only_claims_to_be_the_owners_is_told() -> None:
-    """It equals the owner's, but no follower obeys it: the owner writes its own again."""
+    """It equals the owner's, but no follower obeys it. So the owner writes the wish again."""
     world = World()
     put_source(world, [20])
     follow(world, nothing)

@@ -101,7 +101,7 @@ def test_a_driver_that_was_held_up_for_long_makes_no_change(by: str) -> None:
 
 
 def test_a_target_is_not_given_up_while_a_change_is_under_way() -> None:
-    """From then on it is a user's stream: no late call scales it or takes its digest."""
+    """Afterwards the target is a user's stream. No late call scales it or takes its digest."""
     machine = Following()
     driver = late(machine, by="tag")
     machine.run(machine.wisher(Wish(bytes=1)))

@@ -85,7 +85,7 @@ def test_a_live_target_stays_as_far_as_it_has_come() -> None:
 
 
 def test_the_copy_is_not_begun_again_into_a_target_that_was_left() -> None:
-    """It is a user's stream: the copy is refused as for any other."""
+    """The target is a user's stream now, so the copy is refused as for any existing stream."""
     world = put_live()
     ended(world)
     with pytest.raises(TargetExists):
@@ -111,7 +111,7 @@ def test_a_follower_that_still_runs_appends_nothing_behind_the_end() -> None:
 
 
 def test_a_driver_that_finds_an_end_that_was_cut_off_does_not_go_on() -> None:
-    """The record says so, whatever else exists."""
+    """The journal's record of the end counts, even if the rest of the end is still missing."""
     world = put_live()
 
     def gate(what: str) -> Fate:
@@ -175,7 +175,7 @@ def drive(store: ModelStore, clock: Actor) -> object:
 
 
 def scene(calls: int) -> tuple[World, Actor]:
-    """Hold a driver up before one of its calls, while bytes come to its source."""
+    """Move a driver by `calls` calls while events come to its source, and hold it there."""
     world = World()
     put_source(world, [20, 9], [30])
     world.streams[SOURCE].config = CONFIG
@@ -192,7 +192,7 @@ def scene(calls: int) -> tuple[World, Actor]:
 def test_an_end_at_any_call_of_a_driver_leaves_whole_events_and_no_mark() -> None:
     """The driver goes on with its call afterwards, and finds the copy ended.
 
-    Before the copy is live, it is dropped; once its first segment is published, it is finished
+    Before the copy is live, it is dropped. Once its first segment is published, it is finished
     first.
     """
     hows = set()

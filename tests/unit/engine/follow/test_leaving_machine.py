@@ -26,7 +26,7 @@ ENDED = {"TargetExists", "TargetReplaced", "CopyAborted"}
 
 
 class Leaving(Following):
-    """As `Following`, with a user who ends the copy once it is live."""
+    """The machine of `Following`, with a user who ends the copy once it is live."""
 
     actors = Following.actors
 
@@ -36,7 +36,7 @@ class Leaving(Following):
         self.kept: list[bytes] | None = None
 
     def drive(self, store: ModelStore, clock: Actor, wish: Wish | None) -> object:
-        """Run one driver, which the target of an ended copy refuses."""
+        """Run one driver. Return TargetExists if the target of an ended copy refuses it."""
         try:
             return super().drive(store, clock, wish)
         except TargetExists as error:
@@ -75,7 +75,7 @@ class Leaving(Following):
             assert not any(self.world.bytes_of(TARGET)[len(self.kept) :])
 
     def end(self) -> None:
-        """End the copy for good, and then all other actors."""
+        """End the copy for good, let all other actors end, and check the target."""
         if not self.enders:
             super().end()
             return

@@ -80,7 +80,7 @@ def test_what_is_unpublished_goes_and_what_is_being_published_is_finished(
 
 
 def test_the_plan_that_is_known_is_cleared_where_the_log_is_gone(world: World) -> None:
-    """It is used for a missing or damaged log. Without any plan a damaged log stays."""
+    """The operator's plan replaces a missing or damaged log. Without it, a damaged log stays."""
     known = plan_of(world)
     begin(world, known, "b", Verify)
     world.segments[log_of(world).name].data[9:12] = b"xxx"
@@ -144,7 +144,7 @@ def test_one_that_cannot_be_ended_keeps_the_log_and_no_other(
 
 
 def test_what_failed_for_good_is_let_go(world: World) -> None:
-    """This includes streams of an earlier run, and streams settled as impossible since."""
+    """The staged bytes of a failed stream are deleted, and its target with them."""
 
     class Refusing(SharedStore):
         def merge(self, target: str, source: str, *args: object, **more: object) -> None:
@@ -202,7 +202,7 @@ def test_a_plan_that_somebody_put_there_deletes_no_other_scope(world: World) -> 
 
 
 def test_a_log_that_a_late_driver_wrote_to_is_not_left_behind(world: World) -> None:
-    """Its records were not seen, so all streams are checked again. Then the log is deleted."""
+    """The abort has not seen the late records. It checks all streams again and deletes the log."""
     plan = plan_of(world)
     log = log_of(world)
     log.begin(plan)

@@ -47,7 +47,7 @@ def world() -> World:
 
 
 def test_a_recorded_plan_wins(world: World) -> None:
-    """It precedes the scope's present state and another plan, without a look at the source."""
+    """It holds whatever the scope has now and whatever plan is given. The source is not read."""
     plan = plan_of(world)
     known = plan_of(world, wanted(exclude=(Selector(type="Exact", value="a"),)))
     log_of(world).begin(plan)
@@ -63,7 +63,7 @@ def test_a_recorded_plan_wins(world: World) -> None:
 
 
 def test_a_recorded_plan_is_for_the_stores_as_they_are_now(world: World) -> None:
-    """An address may change while a copy is suspended; the plan's hash does not."""
+    """A store's address may change while a copy is suspended. The plan's hash stays the same."""
     plan = plan_of(world)
     log_of(world).begin(plan)
     moved = (StoreAddress(uri="tcp://moved:1"), SharedStore(world))
@@ -73,7 +73,7 @@ def test_a_recorded_plan_is_for_the_stores_as_they_are_now(world: World) -> None
 
 
 def test_a_known_plan_holds_until_it_is_recorded(world: World) -> None:
-    """It is made anew only for other stores, or on request."""
+    """A new plan is made only on request, for other stores, or for another copy."""
     known = plan_of(world)
     put(world, "d")
     found = resolved(world, known=known)
@@ -85,7 +85,7 @@ def test_a_known_plan_holds_until_it_is_recorded(world: World) -> None:
 
 
 def test_a_damaged_log_is_refused(world: World) -> None:
-    """The actions of the drivers are unknown then."""
+    """Without the log, Sluice does not know what drivers have done."""
     log_of(world).begin(plan_of(world))
     world.segments[log_of(world).name].data[9:12] = b"xxx"
     with pytest.raises(JournalDamaged):
@@ -114,7 +114,10 @@ def test_what_came_of_each_stream_is_told(world: World) -> None:
 
 
 def test_what_failed_is_tried_again_when_asked(world: World) -> None:
-    """A run of its own takes the present bounds. Copied streams are settled; none is added."""
+    """A new run takes the present bounds.
+
+    Copied streams are settled, and no new stream is added.
+    """
     before = failed_once(world)
     put(world, "b", "new", sizes=(7, 8))
     found = resolved(world, again=True)
@@ -232,7 +235,10 @@ def test_a_scope_that_is_kept_says_why(world: World) -> None:
 
 
 def test_an_empty_scope_to_which_no_driver_comes_is_not_said_to_be_gone(world: World) -> None:
-    """The rest may be gone by now, or the scope was never used: no driver deletes it now."""
+    """No driver deletes the scope any more, so the answer says that it is empty.
+
+    Its other streams may be gone by now, or the copy found no stream to move.
+    """
     request = wanted(move=True, exclude=(Selector(type="Exact", value="b"),))
     run(world, request)
     forget_log(world)

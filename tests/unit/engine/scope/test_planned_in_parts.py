@@ -27,7 +27,7 @@ _STREAMS = [f"s{number:02}" for number in range(40)]
 
 
 class Slow(ModelStore):
-    """A store that can describe only so many streams before the time is over."""
+    """A store that describes some streams, and refuses all later calls as too late."""
 
     def __init__(self, world: World, described: int) -> None:
         super().__init__(world)
@@ -54,7 +54,7 @@ class Looks:
         self.described: list[str] = []
 
     def look(self, *, described: int = 15, asked: object = REQUEST) -> Answer:
-        """Look once, with time to describe so many streams."""
+        """Look once. The store describes `described` streams before it refuses."""
         source, target = Slow(self.world, described), ModelStore(self.world)
 
         def ask() -> Answer:

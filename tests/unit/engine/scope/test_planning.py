@@ -102,7 +102,7 @@ def test_every_stream_is_planned_as_it_would_be_alone() -> None:
 
 
 def test_the_whole_is_told(world: World) -> None:
-    """It has the identity, both scopes, the time of the bounds, and the streams left out."""
+    """The plan has the copy id, both scopes, the time of its bounds, and the streams left out."""
     world.tables |= {StreamName(scope="in", stream="kv"), StreamName(scope="out", stream="other")}
     before = time.time_ns() // 1_000_000
     scope = scope_of(world, wanted(make_scope=True, include=(Selector(type="Exact", value="a"),)))
@@ -257,7 +257,7 @@ def test_too_many_streams_are_refused(world: World, monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_selected_is_nothing_to_do(world: World) -> None:
-    """The copy has ended, and names the streams left out."""
+    """The copy has ended at once. Its plan names the streams left out."""
     found = resolved(world, wanted(include=(Selector(type="Tag", value="none"),)))
     assert isinstance(found, ScopeEnded)
     assert found.results == ()

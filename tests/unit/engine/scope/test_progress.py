@@ -91,7 +91,7 @@ def test_what_is_done_and_not_written_down_yet_still_counts(world: World, plan: 
 
 
 def test_all_is_published_at_the_end(world: World, plan: Plan) -> None:
-    """Every byte and every stream."""
+    """The progress counts every byte and every stream of the plan."""
     copy_scope(plan, SharedStore(world))
     assert ScopeWatch(plan, SharedStore(world)).measure() == Progress(
         bytes=4 * EACH, total=4 * EACH, published=True, streams=Counts(total=4, copied=4)

@@ -117,7 +117,7 @@ def test_what_a_driver_lied_about_is_tried_again_when_asked(world: World) -> Non
 
 
 def test_targets_that_live_on_stay_copied(world: World) -> None:
-    """Its users may write to it, scale it and truncate it."""
+    """Users of a target may write to it, scale it and truncate it."""
     report = run(world)
     world.segments[segment_name(in_target("a"), 0)].data += b"more"
     world.scale(in_target("b"), 2)
@@ -167,7 +167,7 @@ def test_confirming_takes_few_calls() -> None:
 
 
 def test_what_was_copied_in_a_run_before_is_confirmed_too(world: World) -> None:
-    """The run's plan is not known any more, but the target is still marked whole."""
+    """The earlier run's plan is not known any more, but its targets are still marked whole."""
     plan = plan_of(world)
     drop(world, in_source("b"))
     copy_scope(plan, SharedStore(world))

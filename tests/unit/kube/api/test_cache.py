@@ -38,7 +38,7 @@ def thing(
 
 
 def test_the_mirror_shows_what_was_seen_last() -> None:
-    """Each sight replaces and returns the one before."""
+    """`see` takes the new state of an object, and returns the former one."""
     mirror, _ = made()
     first, second = thing("a"), thing("a", version="2")
     assert mirror.see(POD, first, gone=False) is None

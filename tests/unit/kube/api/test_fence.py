@@ -72,7 +72,7 @@ def test_behind_the_fence_nothing_is_changed(change: Callable[[Api], Awaitable[o
 
 
 def test_behind_the_fence_no_call_to_a_store_begins() -> None:
-    """A call that has begun goes on to its end, which two operators may do."""
+    """A call that has begun goes on to its end, which is safe beside another operator."""
     _, _, fence = bench()
     begun, ended = threading.Event(), threading.Event()
     calls: list[str] = []

@@ -1,4 +1,4 @@
-"""Known objects, which save a call and are never taken for more than they are."""
+"""Finalizers on known objects: without a read, unless another client has changed the object."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def served(handler: Handler) -> AsyncIterator[Api]:
-    """Serve each request by a handler, and give the client of this server."""
+    """Serve each request by a handler, and yield a client of this server."""
     application = web.Application()
     application.router.add_get("/{path:.*}", handler)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -111,6 +111,6 @@ def test_a_refusal_has_the_reason_of_the_server() -> None:
 
 @pytest.mark.parametrize("how", [{"cut": True}, {"silent": True}], ids=str)
 def test_a_connection_that_breaks_or_is_silent_is_an_error(how: dict[str, bool]) -> None:
-    """So no client waits for ever, or takes a part for the whole."""
+    """The client does not wait for ever, and does not take a part for the whole log."""
     with pytest.raises(ApiUnavailable, match="pods/pod/log"):
         read(sending(b"one\n", **how), silence=0.2)

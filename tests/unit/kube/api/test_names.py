@@ -66,7 +66,7 @@ def test_children_go_with_their_copy() -> None:
 
 
 def test_a_profile_does_not_hide_the_labels_that_pods_are_found_by() -> None:
-    """An administrator's labels are added; the operator's own labels stay."""
+    """An administrator's labels are added. The operator's own labels stay."""
     made = request(profile=RICH, attempt=7)
     pods = manifests.job(made)["spec"]["template"]["metadata"], executor(made)["metadata"]
     for meta in pods:

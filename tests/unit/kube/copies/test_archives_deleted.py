@@ -99,7 +99,7 @@ def test_a_deletion_that_was_killed_is_gone_on_with_at_once(
 
 
 class _KilledError(BaseException):
-    """The end of the process: whatever it calls after this raises the error as well."""
+    """The exception that ends the process. All later calls of the process raise it, too."""
 
 
 @pytest.mark.parametrize("ours", [0, 1])
@@ -271,7 +271,7 @@ def test_the_first_run_of_somebody_else_is_kept(
     threads: ThreadPoolExecutor,
     known: bool,  # noqa: FBT001
 ) -> None:
-    """Notes name the maker of an unrecorded run's objects; only this resource's are deleted."""
+    """Notes name the maker of an unrecorded run's objects. Only this resource's are deleted."""
     bench = ArchiveBench(threads, onDelete="Delete")
     bench.step()
     plan = bench.plan().archive

@@ -203,7 +203,7 @@ def test_an_operator_killed_before_the_copy_is_made_makes_it(bench: DrillBench) 
 
 
 def test_a_lost_status_loses_no_drill(bench: DrillBench) -> None:
-    """The StreamCopy names the run that it restores; the drill's remains are deleted."""
+    """The StreamCopy names the run that it restores. The drill's remains are deleted."""
     started(bench)
     bench.restore()
     bench.copy_step()

@@ -29,7 +29,7 @@ class Walk:
         self.bench, self.chance = bench, chance
 
     def go(self, steps: int) -> None:
-        """Make so many random moves."""
+        """Make `steps` random moves, and check the state after each."""
         for number in range(steps):
             move = self.chance.choice(
                 [
@@ -90,9 +90,9 @@ class Walk:
             self.bench.restore(attempt)
 
     def check(self) -> None:
-        """Check that the drivers of a run and a drill never work at once.
+        """Assert that the drivers of a run and a drill never work at once.
 
-        The status records a scratch stream or StreamCopy that exists.
+        Assert that the status records a scratch stream or StreamCopy that exists.
         """
         jobs = [one for one in self.bench.server.all(JOB) if "status" not in one]
         kinds = {one["metadata"]["ownerReferences"][0]["kind"] for one in jobs}

@@ -85,7 +85,7 @@ def observer(
     stores: Away | None = None,
     shown: Iterable[tuple[Kind, Object]] = (),
 ) -> CopyObserver:
-    """Make an observer of that cluster that remembers nothing; watches have shown `shown`."""
+    """Make an observer of that cluster that remembers nothing. Watches have shown `shown`."""
     away = stores or Away()
     mirror = Mirror()
     for kind, body in shown:
@@ -105,7 +105,7 @@ def observer(
 def look(
     server: ApiServer, stores: Away | None = None, shown: Iterable[tuple[Kind, Object]] = ()
 ) -> Situation:
-    """Look at the copy; see `observer`."""
+    """Look at the copy with the observer that `observer` makes."""
 
     async def at_once() -> Situation:
         with ThreadPoolExecutor() as threads:
@@ -167,7 +167,7 @@ def test_a_config_map_without_a_plan_is_damaged(data: dict[str, str] | None) -> 
 
 
 def put_plan(*, digest: str | None = PLAN.digest) -> tuple[ApiServer, Object]:
-    """Put a copy with its plan as the operator writes both; return the ConfigMap, to be forged."""
+    """Put a copy with its plan as the operator writes both. Return the ConfigMap, to be forged."""
     server = cluster()
     server.objects[STREAM_COPY.name, "default", "orders"]["status"] = {"planDigest": digest}
     child = Child(kind=STREAM_COPY, namespace="default", name="orders", uid=UID)

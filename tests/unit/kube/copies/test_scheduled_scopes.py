@@ -51,7 +51,7 @@ def nightly(threads: ThreadPoolExecutor, tmp_path: Path) -> ScopeBench:
 
 
 def run(bench: ScopeBench, token: str, attempt: int) -> Decision:
-    """Ask for a run, have its driver do it, and return how it ended."""
+    """Ask for a run, have its driver do it, and return the decision that reports its end."""
     bench.body["metadata"].setdefault("annotations", {})[REQUESTED] = token
     assert reason(bench.step()) == "Starting"
     bench.drive(attempt)
@@ -73,7 +73,7 @@ def recorded(bench: ScopeBench) -> list[str]:
 
 
 def runs(bench: ScopeBench) -> dict[str, int]:
-    """Return how many runs the archive of each stream has."""
+    """Return the number of runs in each stream's archive."""
     names = bench.root.names("backup/in")
     heads = {name: bench.root.archive(f"backup/in/{name}").head() for name in names}
     return {name: len(head.runs) for name, head in heads.items() if head is not None}
@@ -120,7 +120,7 @@ def test_old_records_go_with_the_retention(nightly: ScopeBench) -> None:
 
 
 def test_a_stream_that_fails_is_named_and_the_next_run_has_it_again(nightly: ScopeBench) -> None:
-    """The others are archived; the time of the last success stays."""
+    """The others are archived. The time of the last success stays."""
     run(nightly, "one", 1)
     before = nightly.body["status"]["lastSuccessTime"]
     nightly.body["metadata"]["annotations"][REQUESTED] = "two"

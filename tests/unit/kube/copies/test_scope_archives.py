@@ -50,7 +50,7 @@ def archive(bench: ScopeBench, stream: str) -> Archive:
 
 
 def runs(bench: ScopeBench) -> dict[str, int]:
-    """Return how many runs the archive of each stream has."""
+    """Return the number of runs in each stream's archive."""
     heads = {name: archive(bench, name).head() for name in bench.root.names("backup/in")}
     return {name: len(head.runs) for name, head in heads.items() if head is not None}
 
@@ -68,7 +68,7 @@ def again(bench: ScopeBench, **spec: Any) -> ScopeBench:
 
 
 def test_the_first_look_is_a_plan_of_runs(archiving: ScopeBench) -> None:
-    """Each stream has one run; the bucket's keys are mounted where the driver reads them."""
+    """Each stream has one run. The bucket's keys are mounted where the driver reads them."""
     decision = archiving.step()
     assert message(decision) == "The driver starts; 3 streams with 521 B to archive."
     plan = archiving.plan()
@@ -87,7 +87,7 @@ def test_the_first_look_is_a_plan_of_runs(archiving: ScopeBench) -> None:
 
 
 def test_a_scope_is_followed_into_its_archives(archiving: ScopeBench) -> None:
-    """The operator itself finds each stream's run there; nothing else is left."""
+    """The operator itself finds each stream's run there. Nothing else is left."""
     archiving.step()
     assert archiving.drive().is_over
     assert isinstance(archiving.look().world.answer, ScopeEnded)

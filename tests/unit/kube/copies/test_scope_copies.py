@@ -72,7 +72,7 @@ def test_the_first_look_is_a_plan(bench: ScopeBench) -> None:
 
 
 def test_a_copy_is_followed_to_its_end(bench: ScopeBench) -> None:
-    """Each stream's result is published before the status reports the end; nothing is left."""
+    """Each stream's result is published before the status reports the end. Nothing is left."""
     bench.step()
     plan = plan_of(bench.config_map(run_name(job_name(UID, 1))) or {})
     assert plan is not None
@@ -139,7 +139,7 @@ def test_a_plan_that_somebody_spoiled_is_made_anew(bench: ScopeBench) -> None:
 
 @pytest.mark.parametrize("change", [{"parallelism": 2}, {"failurePolicy": "Stop"}])
 def test_what_may_be_changed_reaches_the_driver(bench: ScopeBench, change: dict[str, Any]) -> None:
-    """The operator remembers the settings that it sent; a new operator sends them again."""
+    """The operator remembers the settings that it sent. A new operator sends them again."""
     bench.step()
     assert bench.look().world.controls
     bench.body["spec"] |= change

@@ -66,7 +66,7 @@ def written(bench: ScopeBench) -> Plan | None:
 
 
 def damaged(bench: ScopeBench, name: str) -> Callable[[], None]:
-    """Damage an archive; return a function that repairs it."""
+    """Damage an archive. Return a function that repairs it."""
     objects = bench.root.archive(f"backup/in/{name}").objects
     (data,) = [one.name for one in objects.list("data/")]
     whole = objects.get(data)
@@ -97,7 +97,7 @@ def test_what_is_in_a_volume_its_driver_plans(bench: ScopeBench) -> None:
 
 
 def test_what_its_driver_has_planned_is_published_while_it_runs(bench: ScopeBench) -> None:
-    """As for any scope: the plan, each stream, their number, and their progress."""
+    """The operator publishes the plan, each stream, their number, and their progress."""
     bench.step()
     bench.put_pod()
     assert message(bench.step()) == "The driver looks what there is to copy."
@@ -119,7 +119,7 @@ def test_what_its_driver_has_planned_is_published_while_it_runs(bench: ScopeBenc
 
 
 def test_a_scope_is_restored_from_a_volume(bench: ScopeBench) -> None:
-    """The operator itself finds each stream in the target; nothing else is left."""
+    """The operator itself finds each stream in the target. Nothing else is left."""
     bench.step()
     assert bench.drive().is_over
     assert isinstance(bench.look().world.answer, ScopeEnded)

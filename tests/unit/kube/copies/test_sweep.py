@@ -69,7 +69,7 @@ def server() -> ApiServer:
 
 
 def sweep(server: ApiServer, served: Served = ALL, *, lag: bool = False) -> int:
-    """Make one round, with a mirror that lacks all but Jobs if it lags."""
+    """Make one round of the sweep. With `lag`, its mirror has only the Jobs."""
     mirror = Mirror()
     for kind in (JOB,) if lag else (JOB, STREAM_COPY, STREAM_STORE):
         for body in server.all(kind):
@@ -91,7 +91,7 @@ def test_a_copy_with_its_grant_keeps_its_driver(server: ApiServer, *, lag: bool)
 
 
 def test_a_sweep_deletes_what_works_for_a_copy_that_is_gone(server: ApiServer) -> None:
-    """So it does for a copy whose name another copy has now."""
+    """This holds even if another copy has the name now."""
     put_copy(server, "another")
     assert sweep(server) == 1
     assert left(server) == []

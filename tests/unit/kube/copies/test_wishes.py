@@ -28,7 +28,7 @@ def seen(wish: Wish, *claims: tuple[int, str]) -> Followed:
 
 
 def test_a_wish_is_written_until_the_journal_has_it() -> None:
-    """Another process may have written it with another consent: each writes it once."""
+    """Each process writes it once, since another process may have given another consent."""
     copy = resource(cutover="Drain")
     drain = Wish(cutover="Drain")
     assert not is_wished(copy, None, seen(Wish()), key=KEY)

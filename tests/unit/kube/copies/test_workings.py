@@ -77,7 +77,7 @@ def test_an_attempt_counts_once_when_it_ends() -> None:
 
 
 def test_reasons_that_a_pod_made_up_make_no_series() -> None:
-    """A tenant's pod may end with any word; each would add a series without a bound."""
+    """A tenant's pod may end with any word. Each would add a series without a bound."""
     history = [
         Attempt(attempt=number, job="j").dump() | {"outcome": "Failed", "reason": f"Made{number}Up"}
         for number in range(1, 9)
@@ -87,7 +87,7 @@ def test_reasons_that_a_pod_made_up_make_no_series() -> None:
 
 
 def test_streams_of_a_scope_count_as_they_end() -> None:
-    """Each stream counts once; a retried stream counts again when it ends again."""
+    """Each stream counts once. A retried stream counts again when it ends again."""
     states = [
         {"total": 9},
         {"total": 9, "copied": 5},

@@ -15,7 +15,7 @@ from support.cases.resources import ARCHIVE, COPY, SCOPE, STORE, changed
 
 
 def _body(name: str, second: int, **spec: Any) -> dict[str, Any]:
-    """Return an EphemeralStream of the scope `in`, made in that second."""
+    """Return an EphemeralStream of the scope `in`, made in second `second` of a minute."""
     meta = {
         "name": name,
         "namespace": "team",
@@ -55,7 +55,7 @@ def _mirror(*bodies: dict[str, Any]) -> Mirror:
     ],
 )
 def test_an_older_resource_is_a_rival(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Both can mean the same stream, by any name of their store. The reverse does not hold."""
+    """Both may claim the same stream, by any name of their store. The younger one is no rival."""
     older, younger = _body("older", 1, **one), _body("younger", 2, **other)
     mirror = _mirror(older, younger)
     found = conflicts.rival(mirror, younger)
@@ -150,7 +150,7 @@ def test_what_was_released_claims_nothing() -> None:
 
 
 def test_one_that_goes_leaves_its_stream_for_a_while() -> None:
-    """This holds during its grace period."""
+    """It stays a rival during its grace period, and the answer has the seconds that are left."""
     gone = (datetime.now(UTC) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
     older = _body("older", 1, stream="a", gracePeriodSeconds=60)
     older["metadata"]["deletionTimestamp"] = gone

@@ -61,7 +61,7 @@ def test_events_are_news_when_something_counts_of_them() -> None:
 
 
 def test_a_first_list_is_news_to_those_who_were_told_otherwise() -> None:
-    """A resource that got the API server's answer before the list is woken if that has changed."""
+    """A resource is woken if the list differs from the API server's earlier answer to it."""
     cache = Cache(JOB)
     assert not cache.in_sync
     cache.tell("same", OwnerSeen(uid="1"))
@@ -122,8 +122,8 @@ class Script:
     """An API server with scripted answers, which hangs afterwards.
 
     Args:
-        pages: those of lists, in order; an error is raised.
-        watches: events of each watch, in order; an error among them is raised.
+        pages: the pages of lists, in order. An exception among them is raised.
+        watches: the events of each watch, in order. An exception among them is raised.
     """
 
     def __init__(self, pages: list[Page | Exception], watches: list[list[Any]]) -> None:
@@ -137,7 +137,7 @@ class Script:
         self.answer: Object | Exception | None = None
 
     async def resources(self, _: str) -> list[Object]:
-        """Kinds."""
+        """Return the kinds."""
         self.reads += 1
         return self.kinds
 
@@ -180,7 +180,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def story(script: Script, uid: str) -> list[str]:
-    """Look until the owner is as wanted and the script ends; return the woken resources."""
+    """Look until the owner is `uid` and the script has ended. Return the woken resources."""
     woken: list[str] = []
     owners = Owners(script, lambda *whom: woken.append("/".join(whom)))  # type: ignore[arg-type]
     try:
@@ -265,7 +265,7 @@ def test_a_kind_that_is_not_served_any_more_is_no_absence() -> None:
 
 
 def test_missing_kinds_are_asked_for_again_later_and_later() -> None:
-    """A missing kind costs a call after 1, 2, 4, ... seconds; a found kind costs none."""
+    """A missing kind costs a call after 1, 2, 4, ... seconds. A found kind costs none."""
     script, now = Script([], []), [0.0]
     kinds = OwnerKinds(script, lambda: now[0])  # type: ignore[arg-type]
 

@@ -74,7 +74,7 @@ class Looking:
     confirm = look
 
     def at(self, **given: Any) -> EphemeralSituation:
-        """Look at an EphemeralStream of the tenant's."""
+        """Put the tenant's EphemeralStream with these fields, and look at it."""
         body = changed(EPHEMERAL, "spec.storeRef", REF)
         meta = {"creationTimestamp": "2026-11-21T10:00:00Z", "uid": "u", **given.pop("meta", {})}
         body = body | {"status": given.pop("status", {})}
@@ -85,7 +85,7 @@ class Looking:
         return asyncio.run(self._observer.look(body))
 
     def store(self, situation: EphemeralSituation) -> object:
-        """Connect to its store."""
+        """Connect to the store of the EphemeralStream."""
         return asyncio.run(self._observer.store(situation))
 
 
@@ -94,12 +94,12 @@ async def _at_once(call: Callable[[], object]) -> object:
 
 
 def decided(situation: EphemeralSituation) -> EphemeralDecision:
-    """Return the decision about it."""
+    """Return the decision about an EphemeralStream."""
     return reconcile_ephemeral(situation.seen, situation.world)
 
 
 def older() -> Object:
-    """Return a platform's EphemeralStream that has the stream."""
+    """Return an older EphemeralStream of the platform, which has the stream."""
     meta = {
         "name": "older",
         "namespace": PLATFORM,
@@ -114,7 +114,7 @@ def older() -> Object:
 def test_a_shared_store_is_used_with_the_keys_of_its_own_namespace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The operator opens it; the status then records that the resource was admitted."""
+    """The operator opens it. The status then records that the resource was admitted."""
     looking = Looking(Sharing(to(TENANT)), monkeypatch)
     found = looking.at()
     assert [(namespace, one.secret) for namespace, one in looking.opened] == [(PLATFORM, "login")]
@@ -129,7 +129,10 @@ def test_a_shared_store_is_used_with_the_keys_of_its_own_namespace(
 def test_one_that_does_more_than_its_grant_is_denied_and_not_admitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So no store is protected for it either."""
+    """The operator opens no connection.
+
+    The status records no admission, which would hold the store.
+    """
     looking = Looking(Sharing(to(TENANT, scopes=["out"])), monkeypatch)
     decision = decided(looking.at())
     assert said(decision) == ("False", "AccessDenied")

@@ -122,7 +122,7 @@ def test_a_volume_is_given_to_the_pods_group_once() -> None:
 
 
 def test_a_driver_without_executors_gets_no_token() -> None:
-    """It makes no calls to the API server; executors never do."""
+    """It makes no calls to the API server. Executors never do."""
     alone, leading = request(), request(runtime={"executors": 1}, profile=RICH)
     assert pod_of(alone)["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod_of(alone)
@@ -153,7 +153,7 @@ def test_a_store_that_asks_for_no_login_gets_none() -> None:
 
 
 def test_both_stores_secrets_are_mounted_once_each() -> None:
-    """One Secret for both stores is one volume; two Secrets are two volumes."""
+    """One Secret for both stores is one volume. Two Secrets are two volumes."""
     there = StoreAddress(uri="tcp://there:9090", secret="one")  # noqa: S106 - a name
     for source, expected in (("one", ["one"]), ("two", ["one", "two"])):
         here = StoreAddress(uri="tcp://here:9090", secret=source)

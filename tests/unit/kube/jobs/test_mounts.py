@@ -20,7 +20,7 @@ def mounted(*sources: StoreAddress, target: StoreAddress) -> dict[str, dict[str,
 
 
 def items(*keys: str) -> list[dict[str, str]]:
-    """Return keys in the form of a volume."""
+    """Return these keys as items of a volume."""
     return [{"key": key, "path": key} for key in keys]
 
 

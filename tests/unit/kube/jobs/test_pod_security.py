@@ -23,7 +23,7 @@ POD: dict[str, Any] = {
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """Return the pod with one field set; `c.` stands for its container's security context."""
+    """Return the pod with one field set. `c.` stands for its container's security context."""
     pod = copy.deepcopy(POD)
     place: Any = pod
     if path.startswith("c."):

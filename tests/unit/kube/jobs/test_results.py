@@ -27,7 +27,7 @@ GONE = Trouble.of(SourceNotFound("there is no stream in/s"))
 
 
 def found(count: int, *, state: StreamState = StreamState.COPIED) -> tuple[StreamResult, ...]:
-    """Make results of so many streams."""
+    """Make `count` results of streams."""
     return tuple(
         StreamResult(
             stream=f"s-{number}",
@@ -92,7 +92,7 @@ def test_a_shorter_list_takes_the_place_of_a_longer_one() -> None:
 
 
 class Dying(ApiServer):
-    """An API server that an operator reaches only so many more times."""
+    """An API server that refuses all calls after a number of calls."""
 
     calls = 1000
 

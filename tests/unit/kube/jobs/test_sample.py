@@ -34,7 +34,7 @@ def test_its_pod_is_restricted_and_has_the_operators_image() -> None:
 
 
 def test_a_login_is_mounted_and_never_an_argument() -> None:
-    """The pod gets the Secret's two keys as files; the arguments only name it."""
+    """The pod gets the Secret's two keys as files. The arguments only name it."""
     (container,) = pod(sample_job("demo", LOGIN, IMAGE))["containers"]
     _, command, address = container["args"]
     assert command == "sample"
@@ -44,7 +44,7 @@ def test_a_login_is_mounted_and_never_an_argument() -> None:
 
 
 def test_certificates_of_a_store_are_mounted_with_what_names_them() -> None:
-    """So a store that needs a bundle of certificates gets its sample as any other."""
+    """A store that needs a bundle of certificates gets its sample as any other store."""
     store = StoreAddress(
         uri="tls://here:9090",
         ca=f"{CONFIG_MAPS}authorities/ca.crt",
@@ -60,7 +60,7 @@ def test_certificates_of_a_store_are_mounted_with_what_names_them() -> None:
 
 
 def test_other_work_has_another_name() -> None:
-    """So a Job that is found by its name does the wanted work."""
+    """A Job that is found by its name does the wanted work."""
     jobs = [
         sample_job("demo", HERE, IMAGE),
         sample_job("demo", LOGIN, IMAGE),

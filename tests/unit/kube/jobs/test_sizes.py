@@ -79,7 +79,7 @@ def test_a_copy_is_planned_for_the_tasks_that_will_run_at_once(
 
 
 def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:
-    """Each change to a pod changes the hash; limits and deadlines do not."""
+    """Each change to a pod changes the hash. Limits and deadlines do not."""
 
     def hashed(made: JobRequest) -> str:
         return manifests.runtime_hash(made.spec, made.profile, made.settings)
@@ -96,7 +96,7 @@ def test_the_runtimes_hash_follows_what_pods_are_made_of() -> None:
 
 
 def test_pods_are_placed_as_the_profile_says() -> None:
-    """Each pod has the profile's image, places and priority; missing settings are left out."""
+    """Each pod has the profile's image, places and priority. Missing settings are left out."""
     made = request(profile=RICH, operator={"imagePullSecrets": ["pull"]})
     for pod in (pod_of(made), executor(made)["spec"]):
         assert pod["containers"][0]["image"] == "registry.example/sluice:1"

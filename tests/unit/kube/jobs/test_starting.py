@@ -43,7 +43,7 @@ def start(server: ApiServer, **how: Any) -> bool:
 
 
 def test_a_job_owns_all_that_its_pod_mounts() -> None:
-    """So they are deleted with the Job. A second start changes nothing."""
+    """Its ConfigMaps are deleted with the Job. A second start changes nothing."""
     server = ApiServer()
     assert start(server)
     (job,) = server.all(JOB)

@@ -32,7 +32,7 @@ AGAIN: Final = 7.0
 
 @dataclass
 class Decision:
-    """A decision, as the test wants it."""
+    """A decision with the values that a test sets."""
 
     status: ResourceStatus
     actions: Sequence[Any] = ()
@@ -41,7 +41,7 @@ class Decision:
 
 @dataclass
 class Fake:
-    """The part of a kind: a status with the word of the spec, and an action if it says so."""
+    """The workings of a kind: its status has the word of the spec, and it may want an action."""
 
     kind = EPHEMERAL_STREAM
     status = ResourceStatus
@@ -163,7 +163,7 @@ def test_a_change_that_the_watches_show_is_decided_on_what_the_api_server_says()
 
 
 def test_nothing_is_done_by_a_glance() -> None:
-    """Its surroundings may have changed. Then it is read, and looked at once more."""
+    """Its surroundings may have changed. The operator reads the resource and looks again first."""
     bench = Bench()
     bench.look()
     bench.show()
@@ -175,7 +175,7 @@ def test_nothing_is_done_by_a_glance() -> None:
 
 
 def test_a_resource_that_asks_or_leaves_is_read() -> None:
-    """So is a resource that the watches do not show any more."""
+    """A resource that the watches do not show any more is read, too."""
     asked: Object = {"annotations": {REQUESTED_AT: "now"}}
     for meta in (asked, {"deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["x"]}):
         bench = Bench()

@@ -1,4 +1,4 @@
-"""How a replica takes the Lease, keeps it and gives it back, at an API server in memory."""
+"""A replica that takes the Lease, keeps it and gives it back, at an API server in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME, NAMESPACE = "sluice-operator", "sluice-system"
 
 
 class Server(ApiServer):
-    """An API server whose answers may never come, or say that it refuses."""
+    """An API server that may refuse changes, or carry them out without an answer."""
 
     refusal: ApiUnavailable | None = None
     is_silent = False
@@ -38,7 +38,7 @@ class Server(ApiServer):
 
     @property
     def spec(self) -> Object:
-        """The Lease's spec."""
+        """Return the Lease's spec."""
         body = self.body(LEASE, NAME, NAMESPACE)
         assert body is not None
         return dict(body["spec"])
@@ -62,19 +62,19 @@ class Bench:
         self.begun += 1
 
     def turn(self, seconds: float = 0.0) -> float:
-        """Let so many seconds pass, and let the replica do what is due."""
+        """Advance the clock by `seconds`, and let the replica do all that is due."""
         self.now += seconds
         return asyncio.run(self.keeper._turn())
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """Gives a replica."""
+    """Return a replica at a server with a free Lease."""
     return Bench(monkeypatch)
 
 
 def test_a_free_lease_is_taken_and_renewed_by_one_call_each_time(bench: Bench) -> None:
-    """Every two seconds. The work begins once."""
+    """The replica renews it every two seconds, and begins its work once."""
     assert not bench.fence.is_open
     assert bench.turn() == pytest.approx(2.0)
     assert bench.fence.is_open
@@ -89,7 +89,7 @@ def test_a_free_lease_is_taken_and_renewed_by_one_call_each_time(bench: Bench) -
 
 
 def test_a_renewal_without_an_answer_is_given_up_and_counts_once_it_is_seen(bench: Bench) -> None:
-    """Though it has arrived. The next one looks at the Lease first, and finds its own name."""
+    """The next turn looks at the Lease first, finds this replica's name, and goes on."""
     bench.turn()
     bench.server.is_silent = True
     with pytest.raises(ApiUnavailable, match="no answer within"):
@@ -102,7 +102,7 @@ def test_a_renewal_without_an_answer_is_given_up_and_counts_once_it_is_seen(benc
 
 
 def test_after_its_time_a_replica_that_nobody_replaced_goes_on(bench: Bench) -> None:
-    """It begins again with all that it knows."""
+    """The same process begins its work a second time."""
     bench.turn()
     bench.server.refusal = ApiUnavailable("down")
     for _ in range(20):
@@ -116,7 +116,7 @@ def test_after_its_time_a_replica_that_nobody_replaced_goes_on(bench: Bench) -> 
 
 
 def test_a_replica_that_another_one_replaced_ends(bench: Bench) -> None:
-    """Its log names the new holder."""
+    """The error names the new holder."""
     bench.turn()
     bench.server.edit(LEASE, NAME, NAMESPACE, spec={"holderIdentity": "other"})
     with pytest.raises(LeaseLost, match="other"):
@@ -147,6 +147,6 @@ def test_a_lease_of_another_replica_is_not_given_back(bench: Bench, *, before: b
 
 
 def test_replicas_on_one_machine_have_different_names(bench: Bench) -> None:
-    """So do a process and its predecessor in the same pod."""
+    """A process and its predecessor in the same pod have different names, too."""
     other = LeaseKeeper(bench.server.api, NAMESPACE, NAME, fence=Fence(), leads=bench._leads)
     assert other._replica.name != bench.keeper._replica.name

@@ -345,7 +345,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(lane=st.sampled_from(Lane))
     def take(self, lane: Lane) -> None:
-        """Take a due key; check that no other one is due for longer."""
+        """Take a due key. Check that no other one is due for longer."""
         ready = {
             key: at
             for key, at in self.due.items()

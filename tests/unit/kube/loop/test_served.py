@@ -1,4 +1,4 @@
-"""Which namespaces an operator serves."""
+"""The namespaces that an operator serves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def test_what_is_excluded_is_not_served(
     names: tuple[str, ...], excluded: tuple[str, ...], served: set[str]
 ) -> None:
-    """A pattern is about the whole name."""
+    """A pattern has to match the whole name."""
     found = Served(names, excluded)
     assert {one for one in ("shop", "team-a", "team-b") if found.include(one)} == served
 

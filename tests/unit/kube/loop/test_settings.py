@@ -99,7 +99,7 @@ def test_a_wrong_file_is_refused_with_all_that_is_wrong(file: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """So is a file that is no text."""
+    """A folder and a file that is no text are refused, too."""
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(InvalidSpec, match="cannot read"):
             OperatorSettings.read(path)

@@ -28,7 +28,7 @@ BEGIN = StartJob(1, PLAN, follower=False)
 
 @dataclass
 class Decided:
-    """A decision."""
+    """A decision with a status and actions."""
 
     status: Any
     actions: tuple[Any, ...]

@@ -154,7 +154,7 @@ def test_a_fingerprint_tells_keys_apart() -> None:
 
 
 def test_certificates_are_read_where_the_store_names_them() -> None:
-    """The certificates are in a ConfigMap or a Secret; without them the store is not opened."""
+    """The certificates are in a ConfigMap or a Secret. Without them the store is not opened."""
     server = ApiServer()
     server.put(
         SECRET, {"metadata": {"name": "keys"}, **secret(accessKeyId=b"a", secretAccessKey=b"b")}
@@ -257,7 +257,7 @@ class Connection:
 
 
 def test_a_connection_is_closed_when_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection in use is kept; a later caller gets another one."""
+    """A connection in use is kept. A later caller gets another one."""
     monkeypatch.setattr(connections, "connect", lambda *_, **__: Connection())
     here, there = StoreAddress(uri="tcp://here:1"), StoreAddress(uri="tcp://there:1")
 

@@ -68,7 +68,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
 
 
 def asked_at(store: Asking, seconds: int, **how: Any) -> list[int]:
-    """Return the seconds at which a store is probed that is looked at once a second."""
+    """Look at the store once a second. Return the seconds at which it is probed."""
     times, begun = [], store.now
     for second in range(seconds):
         before, store.now = store.asked, begun + second

@@ -119,7 +119,7 @@ class Bench:
         ]
 
     def store(self) -> tuple[int, str, str]:
-        """Return the number of a store's users, and its reason and message."""
+        """Return the number of users of the store `archives`, and its reason and message."""
         status = (self.server.body(STREAM_STORE, "archives") or {})["status"]
         (ready,) = [one for one in status["conditions"] if one["type"] == "Ready"]
         return status["inUseBy"], ready["reason"], ready["message"]
@@ -141,7 +141,7 @@ def test_a_schedule_holds_its_stores_between_its_runs(*, suspend: bool) -> None:
 
 
 def test_no_secret_is_changed_where_the_operator_may_not() -> None:
-    """The stores are held and released as usual; the status names no Secret."""
+    """The stores are held and released as usual. The status names no Secret."""
     bench = Bench(schedule=SCHEDULE, shared=True, hold_secrets=False)
     assert bench.held() == ["local", "archives"]
     for name in ("local", "archives"):

@@ -155,7 +155,7 @@ def test_a_lost_status_makes_no_run_twice(seconds: float) -> None:
 
 
 def test_a_wish_makes_another_run() -> None:
-    """The request's run has a key and plan of its own; the status keeps earlier runs."""
+    """The request's run has a key and plan of its own. The status keeps earlier runs."""
     seen = replace(done(), requested_at="today")
     assert seen.run_key is not None
     assert seen.run_key.startswith("requested:")

@@ -64,7 +64,7 @@ def test_a_copy_is_done_when_the_store_says_so() -> None:
 
 
 def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
-    """A target is new and whole, or so much was appended to it. A moved source was deleted."""
+    """The message tells a new target from an append, and says that a moved source was deleted."""
 
     def told(whole: Complete = WHOLE, **spec: str) -> str:
         return message(reconcile(begun(**spec), world(jobs=(SUCCEEDED,), answer=whole)))
@@ -85,7 +85,10 @@ def test_a_copy_that_is_done_says_what_became_of_target_and_source() -> None:
 
 
 def test_a_table_has_both_sides_and_how_much_was_copied_in_which_time() -> None:
-    """They are store, scope and stream of each side; of several sources the first, and a count."""
+    """Each side has its store, scope and stream.
+
+    With several sources, the first one and a count.
+    """
     seen = begun()
     begin = seen.status.start_time
     assert begin is not None

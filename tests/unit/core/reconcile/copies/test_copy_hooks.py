@@ -344,7 +344,7 @@ def test_a_suspended_copy_begins_no_hook() -> None:
 
 
 def test_the_jobs_of_hooks_go_with_those_of_attempts() -> None:
-    """They are deleted some minutes after a success; until then users can read their logs."""
+    """They are deleted some minutes after a success. Until then users can read their logs."""
     seen = ended()
     seen = after(seen, reconcile(seen, world(hooks=hook_job("after", JobPhase.SUCCEEDED))))
     seen = after(seen, reconcile(seen, WHOLE_WORLD))

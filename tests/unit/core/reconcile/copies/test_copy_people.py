@@ -104,7 +104,7 @@ def test_the_plan_that_was_looked_at_is_the_one_that_is_carried_out() -> None:
 @pytest.mark.parametrize("phase", [JobPhase.PENDING, JobPhase.RUNNING])
 @pytest.mark.parametrize("around", [world(), world(source=AWAY), world(target=None)])
 def test_suspending_stops_a_driver(phase: JobPhase, around: World) -> None:
-    """The Job is deleted in any state of the stores; finalizer and staged bytes stay."""
+    """The Job is deleted in any state of the stores. Finalizer and staged bytes stay."""
     seen = changed(begun(), suspend=True)
     decision = reconcile(seen, replace(around, jobs=(job(phase=phase),), plan=plan_seen()))
     assert decision.actions == (DeleteJob(job().name),)
@@ -289,7 +289,7 @@ def test_asking_for_a_copy_that_runs_lets_it_run() -> None:
 
 
 def test_a_wish_is_heard_once() -> None:
-    """The same value requests nothing more; another value does."""
+    """The same value requests nothing more. Another value does."""
     seen = asked(stalled())
     seen = after(seen, reconcile(seen, world(jobs=(FAILED,), answer=PLANNED)))
     assert not seen.asked

@@ -313,7 +313,7 @@ def test_a_store_that_is_no_good_any_more_stalls_no_copy_that_runs() -> None:
 
 
 def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
-    """The last attempt's Job stays for inspection; earlier Jobs are deleted."""
+    """The last attempt's Job stays for inspection. Earlier Jobs are deleted."""
     history = attempts("Failed", "Failed", "Failed")
     seen = copy(
         status=StreamCopyStatus(observed_generation=1, attempts=3, history=history), finalizer=True
@@ -326,7 +326,7 @@ def test_old_jobs_are_deleted_when_another_attempt_begins() -> None:
 
 
 def test_objects_of_an_older_version_are_deleted_by_the_names_that_they_have() -> None:
-    """The older version's Jobs had numbers without zeros; the history has their names."""
+    """The older version's Jobs had numbers without zeros. The history has their names."""
     older = f"sluice-{short_hash(UID)}-"
     history = tuple(
         entry.model_copy(update={"job": f"{older}{entry.attempt}"})

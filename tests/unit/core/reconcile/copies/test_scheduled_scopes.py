@@ -179,7 +179,7 @@ def test_the_last_success_stays_until_another_run_succeeds() -> None:
 
 
 def test_a_success_whose_job_is_gone_counts_from_its_bounds() -> None:
-    """The end is unknown then; the recorded time may be early, and never late."""
+    """The end is unknown then. The recorded time may be early, and never late."""
     decision = reconcile_scheduled(begun(), ended(RECORDED, jobs=()))
     found = ScopeCopyStatus.read(decision.status.dump())
     assert found.last_success_time == later(1)

@@ -196,7 +196,7 @@ def test_a_scope_that_is_copied_in_part_stalls_and_keeps_what_it_has() -> None:
 
 
 def test_a_scope_of_which_nothing_is_copied_has_failed() -> None:
-    """Its reason says so; all else is as for a partial success."""
+    """Its reason says so. All else is as for a partial success."""
     decision = reconcile(begun(), ended(FAILED))
     assert (said(decision), reason(decision)) == (STALLED, "Failed")
     assert message(decision).startswith(

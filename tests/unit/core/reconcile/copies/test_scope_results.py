@@ -55,7 +55,7 @@ def test_a_hash_tells_results_apart() -> None:
 
 
 def test_a_plan_tells_what_is_known_of_each_stream_before() -> None:
-    """They are in the plan's order; settled streams follow."""
+    """The results are in the plan's order. Results of settled streams follow."""
     plan = scope_plan(stream("a", 3000), stream("b"), settled=(failed("c"), copied("d")))
     planned = StreamResult(stream="a", target="a", state=StreamState.PLANNED, bytes=3000, events=1)
     found = planned_results(plan)
@@ -79,7 +79,7 @@ def test_no_results_are_a_result() -> None:
 
 @given(st.integers(0, 3 * MOST_IN_SHARD), st.integers(0, 4000))
 def test_every_result_is_in_one_shard_and_each_fits_a_config_map(count: int, words: int) -> None:
-    """They keep their order for messages of any length, in as few shards as possible."""
+    """Results keep their order, and take as few shards as possible, for messages of any length."""
     bare = failed("s").model_copy(
         update={"trouble": Trouble.of(StoreRejected("x" * words, remedy="none"))}
     )

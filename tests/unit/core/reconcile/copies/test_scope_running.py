@@ -57,7 +57,7 @@ def test_staged_streams_are_compared_and_published_one_by_one() -> None:
 
 
 def test_a_stream_that_ends_is_written_at_once() -> None:
-    """An unchanged reading causes no write; a newly copied empty stream does."""
+    """An unchanged reading causes no write. A newly copied empty stream does."""
     seen, around = begun(), world(jobs=(job(),), plan=plan_seen(PLAN), now=later(2))
     seen = after(seen, reconcile(seen, replace(around, reading=reading(1000, copied=1))))
     same = reconcile(seen, replace(around, now=later(4), reading=reading(1000, copied=1)))

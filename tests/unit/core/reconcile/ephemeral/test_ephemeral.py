@@ -111,7 +111,7 @@ def test_a_finalizer_that_somebody_took_away_is_put_back() -> None:
     ],
 )
 def test_a_store_is_waited_for(around: EphemeralWorld, reason: str, again: float) -> None:
-    """Without a store or scope the operator makes nothing; the condition says what is missing."""
+    """Without a store or scope the operator makes nothing. The condition says what is missing."""
     decision = reconcile_ephemeral(ephemeral(), around)
     assert decision.actions == ()
     assert said(decision) == ("Unknown", reason)
@@ -149,7 +149,7 @@ def test_what_a_person_has_to_mend_stalls(around: EphemeralWorld, reason: str) -
 
 
 def test_a_foreign_stream_is_refused() -> None:
-    """The operator leaves a stream that Sluice did not make alone; the message names the remedy."""
+    """The operator leaves a stream that Sluice did not make alone. The message names the remedy."""
     decision = reconcile_ephemeral(ephemeral(), world(holding=FOREIGN))
     assert decision.actions == ()
     assert said(decision) == ("False", "StreamExists")
@@ -167,7 +167,7 @@ def test_a_foreign_stream_is_adopted_where_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("config", [None, {"scaling": {"minSegments": 2}}])
 def test_an_adopted_stream_is_given_the_configuration(config: dict[str, object] | None) -> None:
-    """An adopted stream follows the spec; without a config in the spec it stays unchanged."""
+    """An adopted stream follows the spec. Without a config in the spec it stays unchanged."""
     seen = ephemeral(adopt="IfUnowned", config=config)
     seen = after(seen, reconcile_ephemeral(seen, world(holding=FOREIGN)))
     drifted = replace(OURS, drift=("scaling is Fixed/1, not Fixed/2",))

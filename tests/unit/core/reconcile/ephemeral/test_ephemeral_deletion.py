@@ -121,7 +121,7 @@ def test_a_deletion_waits_for_readers() -> None:
     ],
 )
 def test_force_orphan_lets_go_at_once(seen: EphemeralSeen) -> None:
-    """The annotation acts without the store and without waiting; an event names the remains."""
+    """The annotation acts without the store and without waiting. An event names the remains."""
     decision = deleting(replace(seen, force_orphan=True), store=None, readers=("a",))
     abandon, last = decision.actions
     assert isinstance(abandon, LeaveBehind)

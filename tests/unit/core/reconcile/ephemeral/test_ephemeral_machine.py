@@ -113,7 +113,7 @@ class Ephemerals(RuleBasedStateMachine):
         """End an operator between two calls and start another."""
         self.operator(which).crash()
 
-    # -- people
+    # -- users
 
     @rule(name=st.sampled_from(NAMES), seed=st.integers(0, 9999))
     def create(self, name: str, seed: int) -> None:
@@ -269,7 +269,7 @@ class Ephemerals(RuleBasedStateMachine):
             self.cluster.clock += again
 
     def is_where_it_belongs(self, one: EphemeralSeen) -> None:
-        """Check that a resource's status says what is true."""
+        """Assert that a resource's status agrees with its owners, its finalizer and the store."""
         cluster, (status, reason) = self.cluster, ready(one.status)
         bound = {owner.uid for owner in one.status.owners if owner.uid is not None}
         if one.status.release is not None:

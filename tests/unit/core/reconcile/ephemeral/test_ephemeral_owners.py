@@ -258,7 +258,7 @@ def test_an_owner_that_cannot_be_read_any_more_counts_as_there(new: object) -> N
 
 
 def test_an_observed_owner_that_goes_leaves_a_grace_period() -> None:
-    """The status reports the owner's end; the next look is at the end of the grace period."""
+    """The status reports the owner's end. The next look is at the end of the grace period."""
     seen = claimed(FAR, PRESENT)
     decision = reconcile_ephemeral(seen, world(ABSENT_OWNER, holding=OURS))
     assert (decision.actions, decision.again) == ((), 60)
@@ -283,7 +283,7 @@ def test_a_successor_is_adopted_within_grace() -> None:
 
 
 def test_a_successor_that_was_never_missed_is_adopted_as_well() -> None:
-    """An owner may be deleted and made again between two looks; its successor is adopted, too."""
+    """An owner may be deleted and made again between two looks. Its successor is adopted, too."""
     decision = reconcile_ephemeral(claimed(FAR, PRESENT), world(ANOTHER, holding=OURS))
     assert said(decision) == ("True", "Claimed")
     assert decision.status.owners[0].uid == "owner-2"
@@ -309,7 +309,7 @@ def test_a_lost_status_binds_referenced_owners_again() -> None:
 
 
 def test_an_owner_taken_out_of_the_spec_loses_its_reference() -> None:
-    """The status keeps an owner until its reference is gone; references of other owners stay."""
+    """The status keeps an owner until its reference is gone. References of other owners stay."""
     seen = claimed(TWO, PRESENT, ANOTHER)
     fewer = replace(seen, spec=ONE.spec)
     for _ in range(2):  # the first attempt may be lost

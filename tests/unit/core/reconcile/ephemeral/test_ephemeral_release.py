@@ -46,7 +46,7 @@ def test_the_decision_is_written_before_anything_is_deleted() -> None:
 
 
 def test_a_release_deletes_and_keeps_the_resource() -> None:
-    """The streams go, then the finalizer; the resource says Released and is ready."""
+    """The streams go, then the finalizer. The resource says Released and is ready."""
     seen = released(claimed(JOB, PRESENT), FINISHED)
     assert asks_store(seen, world(FINISHED))
     decision = reconcile_ephemeral(seen, world(FINISHED, holding=OURS))
@@ -201,7 +201,7 @@ def test_a_release_waits_for_the_store(error: StoreUnavailable, expected: tuple[
 
 
 def test_suspending_stops_a_release() -> None:
-    """Suspending stops a release that is not complete; a complete release stays Released."""
+    """Suspending stops a release that is not complete. A complete release stays Released."""
     seen = released(claimed(AGED), now=later(100))
     held = replace(seen, spec=ephemeral(maxAgeSeconds=100, suspend=True).spec)
     decision = reconcile_ephemeral(held, world(holding=OURS))

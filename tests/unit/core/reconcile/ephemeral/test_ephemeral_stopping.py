@@ -80,7 +80,7 @@ def test_a_claim_that_never_had_an_owner_goes_at_once() -> None:
 
 
 def test_a_grace_period_is_time_to_stop() -> None:
-    """The grace period counts as time to stop; the operator waits for the rest of a short one."""
+    """The grace period counts as time to stop. The operator waits for the rest of a short one."""
     assert deleting(44.0, gracePeriodSeconds=45).actions == ()
     assert deleting(45.0, gracePeriodSeconds=45).actions == LET_GO
     short = deleting(20.0, gracePeriodSeconds=20)

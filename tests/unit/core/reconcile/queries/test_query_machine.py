@@ -202,7 +202,7 @@ class QueryMachine(RuleBasedStateMachine):
 
     @rule(trouble=st.sampled_from([LOST, REFUSED, None]))
     def end(self, trouble: Trouble | None) -> None:
-        """Let a driver fail; with mode: Once it may also end well."""
+        """Let a driver fail. With `mode: Once` it may also end well."""
         job = self._running()
         if job is None or (trouble is None and (self.mode != "Once" or job.deleting)):
             return

@@ -76,7 +76,7 @@ def test_a_stalled_resource_with_another_reason_is_told_again() -> None:
 
 
 def test_a_scope_tells_the_numbers_of_its_streams() -> None:
-    """They are the copied and the failed streams."""
+    """The notice has the numbers of the copied and of the failed streams."""
     counts = StreamCounts(total=3, copied=2, failed=1, summary="2/3")
     status = ScopeCopyStatus().model_copy(update={"streams": counts})
     after = said(status, conditions.stalled(Saying("PartiallySucceeded", "")))
@@ -95,7 +95,7 @@ def test_a_scope_tells_the_numbers_of_its_streams() -> None:
     ("reason", "told"), [("Released", True), ("Claimed", False), ("Scheduled", False)]
 )
 def test_a_lasting_state_is_no_end(reason: str, *, told: bool) -> None:
-    """A final release of an EphemeralStream causes a notice; owning streams does not."""
+    """A final release of an EphemeralStream causes a notice. Owning streams does not."""
     before = EphemeralStreamStatus()
     after = said(before, conditions.ready(Saying(reason, "")))
     assert (notice_of(before, after) is not None) == told

@@ -55,7 +55,7 @@ def test_an_attempt_that_failed_for_good_is_the_last(reason: str) -> None:
 @pytest.mark.parametrize("category", PASSING)
 @given(limit=LIMITS)
 def test_a_passing_failure_is_tried_again_up_to_the_limit(category: Category, limit: int) -> None:
-    """So many failures in a row are allowed, and one more is final."""
+    """`limit` failures in a row are allowed, and one more is final."""
     trouble = of(category, retryable=True)
     assert not any(judge(trouble, failures=n, limit=limit).final for n in range(1, limit + 1))
     assert judge(trouble, failures=limit + 1, limit=limit) == (True, None)

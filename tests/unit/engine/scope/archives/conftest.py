@@ -27,7 +27,7 @@ def env() -> Env:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Check that workers end with their runner."""
+    """Assert that all workers end with their runner."""
     before = set(threading.enumerate())
     yield
     assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before

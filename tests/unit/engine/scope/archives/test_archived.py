@@ -232,7 +232,7 @@ def test_many_streams_are_in_a_round(env: Env) -> None:
 
 
 def test_progress_is_read_from_the_folder(env: Env) -> None:
-    """It counts recorded and current bytes."""
+    """It counts the bytes of recorded runs and of current ones."""
     plan = env.plan(TO)
     measured = []
 

@@ -146,7 +146,7 @@ def test_a_move_that_is_killed_anywhere_is_gone_on_with(step: int, *, sealed: bo
 
 
 class AtTheRest(At):
-    """The same listener, for the run of the bytes up to the seal."""
+    """A listener like `At`, which only acts in the run of the bytes up to the seal."""
 
     def step(self, copy: Work[Any, Any], step: Step) -> None:
         """See Listener."""

@@ -142,7 +142,7 @@ def test_a_folder_that_is_an_archive_is_no_folder(env: Env) -> None:
 
 
 def test_what_lies_in_the_folder_and_is_no_archive_is_not_minded(env: Env) -> None:
-    """Such are files of other clients, and archives without a recorded run."""
+    """Files of other clients, and archives without a recorded run, are left out."""
     env.objects.put("shop/readme/text", b"hello")
     env.objects.put("shop/begun/data/x", b"hello")
     assert sorted(one.name for one in env.plan(BACK).streams) == NAMES
@@ -159,7 +159,7 @@ def test_a_name_that_no_stream_can_have_is_refused(env: Env) -> None:
 
 
 def test_a_moved_archive_is_refused(env: Env) -> None:
-    """Retention removes its runs."""
+    """A restore deletes no archive. Retention removes old runs."""
     with pytest.raises(InvalidSpec, match="archives are not moved"):
         env.plan(wanted(move=True))
 

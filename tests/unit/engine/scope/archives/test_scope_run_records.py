@@ -40,7 +40,7 @@ from support.engine.scope_requests import drop, states_of
 
 @pytest.fixture(autouse=True)
 def later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each look at a clock be a second after the last one."""
+    """Let each look at the clock tell a time one second after the last one."""
     clock = itertools.count(1_000_000_000_000, 1000)
     monkeypatch.setattr(planner, "_now", lambda: next(clock))
 

@@ -38,7 +38,7 @@ from support.engine.sources import put_source
 
 @pytest.fixture(autouse=True)
 def later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each look at a clock be a second after the last one."""
+    """Let each look at the clock tell a time one second after the last one."""
     clock = itertools.count(1_000_000_000_000, 1000)
     monkeypatch.setattr(planner, "_now", lambda: next(clock))
 
@@ -199,7 +199,7 @@ def test_an_archive_that_is_gone_is_named(env: Env) -> None:
     ],
 )
 def test_records_are_kept_as_the_runs_are(env: Env, rules: Retention, kept: list[int]) -> None:
-    """The rule is by number, by age, or both; numbers go on."""
+    """The rule is by number, by age, or by both."""
     for number in range(4):
         night(env, f"{number}")
     night(env, "last", rules)

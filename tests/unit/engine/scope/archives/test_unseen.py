@@ -87,7 +87,7 @@ def drive(
 
 
 def killed(env: Env, plan: Plan, at: int) -> bool:
-    """Run a driver that is killed at a call; return False if it makes fewer calls."""
+    """Run a driver that is killed at a call. Return False if the driver makes fewer calls."""
     left = [at]
 
     def gate(_: str) -> Fate:

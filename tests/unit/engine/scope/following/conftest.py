@@ -9,14 +9,14 @@ from sluice.engine.scope.following import runner as following
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the calling thread look at its workers often, of which there are few."""
+    """Shorten the pause between two looks at workers, and leave three workers."""
     monkeypatch.setattr(runner, "POLL", 0.01)
     monkeypatch.setattr(following, "WORKERS", 3)
 
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Check that workers end with their runner."""
+    """Assert that all workers end with their runner."""
     before = set(threading.enumerate())
     yield
     left = {one for one in threading.enumerate() if one.name.startswith(("stream-", "scope-"))}

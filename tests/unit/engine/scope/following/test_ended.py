@@ -1,4 +1,4 @@
-"""What the operator is told of a scope that was followed to its end."""
+"""Answers to the operator about a scope that was followed to its end."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def world() -> World:
 
 
 def ask(world: World) -> Planned | ScopeEnded:
-    """Ask as the operator does."""
+    """Ask the stores for the state of the copy, as the operator does."""
     site = (ADDRESS, SharedStore(world))
     return ask_scope(FOLLOW, source=site, target=site)
 
 
 def follow_to_the_end(world: World) -> None:
-    """Follow until all has arrived, and the scope is drained."""
+    """Follow the scope until it is drained."""
     driver = Follower(world, wish=Wish(cutover="Drain"))
     report = driver.join()
     assert report is not None, driver.error
@@ -52,7 +52,7 @@ def follow_to_the_end(world: World) -> None:
 
 
 def test_each_result_says_why_and_where_its_stream_ended(world: World) -> None:
-    """In the source and in the target, so that either can go on from there."""
+    """It has a cut of the source and one of the target, so that readers can go on from either."""
     write(world, "a", [40, 60])
     follow_to_the_end(world)
     ended = ask(world)
@@ -71,7 +71,7 @@ def test_each_result_says_why_and_where_its_stream_ended(world: World) -> None:
 def test_a_cut_that_no_config_map_takes_is_left_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of it would be no cut."""
+    """A cut that is too long is left out whole, since a shortened cut is of no use."""
     follow_to_the_end(world)
     monkeypatch.setattr(query, "MOST_CUT", 3)
     ended = ask(world)
@@ -84,7 +84,7 @@ def test_a_cut_that_no_config_map_takes_is_left_out(
 def test_the_plan_of_a_followed_scope_is_told_without_streams_that_have_joined(
     world: World,
 ) -> None:
-    """So the operator's ConfigMap stays as it is, however many join."""
+    """The operator's ConfigMap stays the same, however many streams join."""
     driver = Follower(world)
     try:
         arrived(world, *NAMES)
@@ -107,7 +107,7 @@ def is_live(world: World) -> bool:
 def test_a_wish_gives_up_beside_clients_that_write_without_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread is one of the operator's, who tries again later."""
+    """The write fails with StoreBusy and frees the operator's thread. The operator tries later."""
     driver = Follower(world)
     try:
         arrived(world, *NAMES)
@@ -118,7 +118,7 @@ def test_a_wish_gives_up_beside_clients_that_write_without_end(
     append = type(other)._append
 
     def beside(log: ScopeLog, records: list[dict[str, object]]) -> bool:
-        """Write before each write of the others."""
+        """Append another wish before each write of the log under test, and refuse that write."""
         if log is other:
             return append(log, records)
         other.wish(Wish(idle_seconds=next(seconds)))

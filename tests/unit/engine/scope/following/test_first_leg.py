@@ -56,7 +56,7 @@ def first_leg(
     meanwhile: Callable[[], None] = lambda: None,
     staging: Staging | None = None,
 ) -> ScopeReport:
-    """Run the first leg as a driver does, for which the operator has planned before."""
+    """Plan the copy, call `meanwhile`, and run the first leg as a driver does."""
     store = SharedStore(world, gate)
     plan = resolve_scope(FOLLOW, source=(ADDRESS, store), target=(ADDRESS, store)).plan
     meanwhile()
@@ -72,7 +72,7 @@ def first_leg(
 
 
 def state_of(world: World) -> ScopeState:
-    """Return what the log holds."""
+    """Return the state that the log holds."""
     state = log_of(world).load()
     assert state is not None
     return state
@@ -85,7 +85,7 @@ def asked(world: World) -> Planned | ScopeEnded:
 
 
 def is_there(world: World, name: str) -> bool:
-    """Tell whether all planned bytes of a stream are readable, and its copy is no complete one."""
+    """Tell whether a target has all bytes of its source, and is not marked as complete."""
     there = world.streams[in_target(name)]
     whose = identity.stream_copy_id(SCOPE_ID, name)
     same = world.bytes_of(in_target(name)) == world.bytes_of(in_source(name))
@@ -93,7 +93,7 @@ def is_there(world: World, name: str) -> bool:
 
 
 def test_it_ends_once_all_planned_bytes_are_readable(world: World) -> None:
-    """No stream has a result, and the stores tell the operator that a follower is to go on."""
+    """No stream has a result. The stores tell the operator that a follower has to go on."""
     before = plan_of(world, FOLLOW)
     report = first_leg(world)
     assert report.is_over
@@ -107,7 +107,7 @@ def test_it_ends_once_all_planned_bytes_are_readable(world: World) -> None:
 
 
 def test_a_follower_goes_on(world: World) -> None:
-    """With all that came meanwhile; the plan that the operator has stays as it was."""
+    """It copies bytes and streams that came meanwhile. The operator's plan stays the same."""
     first_leg(world)
     before = asked(world)
     assert isinstance(before, Following)
@@ -124,7 +124,7 @@ def test_a_follower_goes_on(world: World) -> None:
 
 
 def test_a_stream_that_cannot_be_copied_stops_no_other(world: World) -> None:
-    """It has a result, and the first leg is over."""
+    """The stream has a failure as its result, and the first leg is over."""
     report = first_leg(world, meanwhile=lambda: damage(world, 3))
     assert report.is_over
     assert states(report.results) == {"Planned": len(MANY) - 1, "Failed": 1}
@@ -134,7 +134,7 @@ def test_a_stream_that_cannot_be_copied_stops_no_other(world: World) -> None:
 
 
 def test_a_stream_whose_store_is_away_is_left_to_the_follower(world: World) -> None:
-    """The others do not wait for it; it is copied once its store is back."""
+    """The first leg is over without it. The follower copies the stream once its store is back."""
     away = [f"out/{MANY[1]}"]
 
     def gate(what: str) -> Fate:
@@ -156,7 +156,7 @@ def test_a_stream_whose_store_is_away_is_left_to_the_follower(world: World) -> N
 
 
 def test_a_store_that_is_away_lets_the_attempt_fail(world: World) -> None:
-    """Another driver tries again: nothing is live."""
+    """No stream is live, so another driver runs the first leg again."""
 
     def gate(what: str) -> Fate:
         if "out/" in what and "_sluice" not in what and not what.startswith(("describe", "list")):
@@ -173,8 +173,8 @@ def test_a_store_that_is_away_lets_the_attempt_fail(world: World) -> None:
 
 @pytest.mark.parametrize("last", [60, 450])
 def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World, last: int) -> None:
-    """It says so, also if a stream has failed before, and if only a few calls are left."""
-    calls = count(1)  # of several threads
+    """The report names the abort, also if a stream failed before, and if the abort comes late."""
+    calls = count(1)  # several threads make these calls
 
     def gate(what: str) -> Fate:
         if next(calls) == last:
@@ -190,7 +190,7 @@ def test_a_copy_that_is_aborted_meanwhile_is_not_live(world: World, last: int) -
 
 
 def test_a_scope_that_is_deleted_after_its_first_leg_leaves_its_targets(world: World) -> None:
-    """Also before a follower has come."""
+    """This holds even if no follower has come yet."""
     first_leg(world)
     store = SharedStore(world)
     abandon_scope(FOLLOW, source=store, target=store, known=None)
@@ -201,7 +201,7 @@ def test_a_scope_that_is_deleted_after_its_first_leg_leaves_its_targets(world: W
 
 
 def test_an_empty_scope_is_live_at_once() -> None:
-    """A follower waits for its streams."""
+    """A follower then waits for the scope's first streams."""
     world = World()
     assert first_leg(world).is_over
     assert state_of(world).live
@@ -209,7 +209,7 @@ def test_an_empty_scope_is_live_at_once() -> None:
 
 
 def test_a_plan_of_an_empty_scope_is_not_over_before_a_driver_has_come() -> None:
-    """The operator has stored it, and nothing is recorded yet."""
+    """The operator has stored the plan, but no driver has recorded it in the log."""
     world = World()
     known = plan_of(world, FOLLOW)
     site = (ADDRESS, SharedStore(world))
@@ -219,7 +219,7 @@ def test_a_plan_of_an_empty_scope_is_not_over_before_a_driver_has_come() -> None
 
 
 def test_only_what_follows_has_a_first_leg(world: World) -> None:
-    """The option is named."""
+    """The runner refuses the plan of a copy that does not follow its streams."""
     store = SharedStore(world)
     with pytest.raises(InvalidSpec, match="has no first leg"):
         FirstLegRunner(
@@ -228,7 +228,7 @@ def test_only_what_follows_has_a_first_leg(world: World) -> None:
 
 
 def test_a_follower_says_that_the_first_leg_is_over(world: World) -> None:
-    """Where there is little to copy, it copies that itself. Failed streams are not waited for."""
+    """A follower may run the first leg itself. It does not wait for failed streams."""
     log_of(world).begin(plan_of(world, FOLLOW))
     damage(world, 3)
     driver = Follower(world)
@@ -241,7 +241,7 @@ def test_a_follower_says_that_the_first_leg_is_over(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["gone", "taken"])
 def test_streams_that_cannot_be_planned_are_named(world: World, name: str) -> None:
-    """One is gone before its bounds are read; the target of another is taken when it joins."""
+    """One source is deleted after the plan. Another joins later, and its target is taken."""
     plan = plan_of(world, FOLLOW)
     assert plan.follows
     if name == "gone":
@@ -265,7 +265,7 @@ def test_streams_that_cannot_be_planned_are_named(world: World, name: str) -> No
 
 
 def test_streams_that_are_far_behind_are_staged_again(world: World) -> None:
-    """By a driver that is started later; streams that are near are left to the follower."""
+    """A later driver stages those that are more than `far` bytes behind, and leaves the others."""
     first_leg(world)
     write(world, MANY[1], [90] * 4)
     write(world, MANY[2], [9])

@@ -45,7 +45,7 @@ def world() -> World:
 
 @pytest.fixture
 def followers() -> Iterator[list[Follower]]:
-    """Return a list of drivers, which end with the test."""
+    """Return a list for drivers, and kill those drivers after the test."""
     all_: list[Follower] = []
     yield all_
     for one in all_:
@@ -53,14 +53,14 @@ def followers() -> Iterator[list[Follower]]:
 
 
 def wish(world: World, wanted: Wish, key: str = KEY) -> None:
-    """Wish how the copy is to end, as another process does."""
+    """Record a wish in the scope's log, as another process does."""
     log = log_of(world)
     log.load()
     log.wish(wanted, key)
 
 
 def live(world: World, *streams: str) -> None:
-    """Wait until streams are followed."""
+    """Wait until these streams are followed."""
     for stream in streams:
         whose = identity.stream_copy_id(SCOPE_ID, stream)
 
@@ -74,7 +74,7 @@ def live(world: World, *streams: str) -> None:
 def test_a_few_threads_follow_many_streams_until_they_are_drained(
     world: World, followers: list[Follower]
 ) -> None:
-    """All that comes in any of them arrives, in parked ones as well."""
+    """All later events of all streams arrive, those of parked streams too."""
     driver = Follower(world)
     followers.append(driver)
     live(world, *MANY)
@@ -96,7 +96,10 @@ def test_a_few_threads_follow_many_streams_until_they_are_drained(
 
 
 def test_streams_in_which_nothing_comes_are_parked(world: World, followers: list[Follower]) -> None:
-    """They hold no thread and are asked for their lengths; what comes in one still arrives."""
+    """A parked stream holds no thread, and only its length is read.
+
+    Its later events still arrive.
+    """
     asked: list[str] = []
 
     def gate(what: str) -> Fate:
@@ -119,7 +122,7 @@ def test_streams_in_which_nothing_comes_are_parked(world: World, followers: list
 
 
 def test_a_stream_that_the_scope_gets_later_joins(world: World, followers: list[Follower]) -> None:
-    """It is planned, recorded, copied and followed like the others; a killed driver's, too."""
+    """The driver plans, records, copies and follows it like the others. So does a second driver."""
     driver = Follower(world)
     followers.append(driver)
     live(world, MANY[0])
@@ -143,7 +146,7 @@ def test_a_stream_that_the_scope_gets_later_joins(world: World, followers: list[
 def test_a_stream_whose_target_exists_fails_and_stops_no_other(
     world: World, followers: list[Follower]
 ) -> None:
-    """It is named with the reason; a stream that comes with it joins."""
+    """Its result has the reason. A stream that comes at the same time joins."""
     driver = Follower(world)
     followers.append(driver)
     live(world, MANY[0])
@@ -162,7 +165,7 @@ def test_a_stream_whose_target_exists_fails_and_stops_no_other(
 def test_a_stream_that_is_gone_is_named_and_its_target_stays(
     world: World, followers: list[Follower]
 ) -> None:
-    """The others are followed on."""
+    """The driver reports SourceNotFound, and goes on following the other streams."""
     driver = Follower(world)
     followers.append(driver)
     live(world, *MANY)
@@ -185,7 +188,7 @@ def test_a_stream_that_is_gone_is_named_and_its_target_stays(
 def test_a_stream_that_fails_holds_up_no_other_and_goes_on_once_it_can(
     world: World, followers: list[Follower]
 ) -> None:
-    """It is named each time that it is given up, and begun anew later."""
+    """The driver reports the stream when it gives it up, and begins it anew later."""
     broken = [f"out/{MANY[5]}"]
 
     def gate(what: str) -> Fate:
@@ -215,7 +218,10 @@ def test_a_stream_that_fails_holds_up_no_other_and_goes_on_once_it_can(
 def test_a_cutover_seals_every_source_if_it_is_the_owners_wish(
     world: World, followers: list[Follower], *, owned: bool
 ) -> None:
-    """A stream that the scope has got by then is cut over, too. Others may write what they like."""
+    """It includes a stream that the scope got just before.
+
+    With another key, no source is sealed.
+    """
     driver = Follower(world, pace=SHORT._replace(listing=1e6))
     followers.append(driver)
     live(world, *MANY)
@@ -236,7 +242,10 @@ def test_a_cutover_seals_every_source_if_it_is_the_owners_wish(
 def test_a_second_process_ends_what_the_first_one_follows(
     world: World, followers: list[Follower]
 ) -> None:
-    """It has a key of its own; the first leaves its wishes, also in streams that it begins anew."""
+    """The second process has another key. The first process does not overwrite its wishes.
+
+    This includes the wishes of streams that the first process begins anew.
+    """
     broken = [f"out/{MANY[5]}"]
 
     def gate(what: str) -> Fate:
@@ -285,7 +294,7 @@ def test_the_whole_has_to_be_idle_to_end(world: World, followers: list[Follower]
 def test_a_changed_configuration_of_a_source_is_copied(
     world: World, followers: list[Follower]
 ) -> None:
-    """Also while nothing comes in the stream."""
+    """The target gets the new tags even if no events come in the stream."""
     followers.append(Follower(world))
     live(world, *MANY)
     there = world.streams[in_source(MANY[2])]
@@ -298,7 +307,7 @@ def test_a_changed_configuration_of_a_source_is_copied(
 
 
 def test_a_scope_without_streams_is_followed_until_it_has_some(followers: list[Follower]) -> None:
-    """Nothing has ended before, and the target's scope is made."""
+    """The driver makes the target's scope, and waits for the first stream."""
     world = World()
     world.scopes.remove("out")
     driver = Follower(world, request=FOLLOW.model_copy(update={"make_scope": True}))
@@ -316,7 +325,7 @@ def test_a_scope_without_streams_is_followed_until_it_has_some(followers: list[F
 
 
 def test_a_scope_without_streams_ends_as_wished(followers: list[Follower]) -> None:
-    """It is over with no result."""
+    """The copy is over, and has no results."""
     world = World()
     driver = Follower(world, wish=DRAIN)
     followers.append(driver)
@@ -331,7 +340,7 @@ def test_a_scope_without_streams_ends_as_wished(followers: list[Follower]) -> No
 def test_drivers_that_are_killed_while_streams_join_lose_nothing(
     world: World, followers: list[Follower], seed: int
 ) -> None:
-    """Each next driver goes on; sometimes two run at once. All bytes arrive once, in order."""
+    """Each next driver goes on, and sometimes two run at once. All bytes arrive once, in order."""
     chance = random.Random(seed)  # noqa: S311 - repeatable
     names = list(MANY)
     for turn in range(8):
@@ -374,9 +383,9 @@ def test_drivers_that_are_killed_while_streams_join_lose_nothing(
 def test_a_followed_scope_that_is_deleted_leaves_its_targets(
     world: World, followers: list[Follower], *, beside: bool
 ) -> None:
-    """They stay as far as they have come, also those that joined, and belong to no copy.
+    """All targets keep their bytes and belong to no copy, those of joined streams too.
 
-    A driver that still runs ends: each stream's journal tells it.
+    A driver that still runs ends, since it finds each stream's journal deleted.
     """
     driver = Follower(world)
     followers.append(driver)

@@ -1,4 +1,4 @@
-"""How far a followed scope is, as the operator and the command line measure it."""
+"""The progress of a followed scope, as the operator and the command line measure it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MANY = [f"s{number:02}" for number in range(12)]
 EACH = 13
-"""Bytes of a stream at the beginning."""
+"""Bytes of each stream at the beginning."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def world() -> World:
 
 
 class Measured:
-    """Looks at a scope, from time to time."""
+    """A watch of a followed scope, with a clock that the test advances."""
 
     def __init__(
         self, world: World, gate: Callable[[str], Fate] = lambda _: Fate.DONE, **changes: object
@@ -54,7 +54,7 @@ class Measured:
         self.watch = FollowedScopeWatch(plan, store, store, self.clock.monotonic)
 
     def look(self, after: float = 0.0) -> Followed:
-        """Return what a look tells after so many seconds."""
+        """Advance the clock by `after` seconds, and return the measurement."""
         self.clock.now += after
         progress = self.watch.measure()
         assert progress.follow is not None
@@ -63,20 +63,20 @@ class Measured:
         return progress.follow
 
     def streams(self, after: float = 0.0) -> FollowedStreams:
-        """Return what a look tells of the streams."""
+        """Advance the clock by `after` seconds, and return the measured numbers of streams."""
         found = self.look(after).streams
         assert found is not None
         return found
 
 
 def is_live(world: World) -> bool:
-    """Tell whether the log says that all are followed."""
+    """Tell whether the log says that all streams are followed."""
     state = log_of(world).load()
     return state is not None and state.live
 
 
 def left_by_a_follower(world: World, *acts: Callable[[], object]) -> None:
-    """Follow until all has arrived, do things, and kill the follower."""
+    """Follow until all bytes have arrived, call `acts`, and kill the follower."""
     driver = Follower(world)
     try:
         until("it is live", lambda: is_live(world), poll=TIGHT)
@@ -88,12 +88,12 @@ def left_by_a_follower(world: World, *acts: Callable[[], object]) -> None:
 
 
 def size(world: World, *names: str) -> int:
-    """Return the bytes of sources."""
+    """Return the number of bytes in these sources."""
     return sum(len(data) for name in names for data in world.bytes_of(in_source(name)))
 
 
 def test_nothing_is_said_before_a_driver_has_come(world: World) -> None:
-    """There is nothing to write a wish into, either."""
+    """No log exists yet, so no wish can be written either."""
     measured = Measured(world)
     progress = measured.watch.measure()
     assert (progress.bytes, progress.total) == (0, EACH * len(MANY))
@@ -103,7 +103,7 @@ def test_nothing_is_said_before_a_driver_has_come(world: World) -> None:
 
 
 def test_the_first_leg_counts_what_is_staged(world: World) -> None:
-    """Streams that wait are to come; nothing is live before the log says so."""
+    """Streams that wait count as coming. The scope is not live before the log says so."""
     measured = Measured(world)
     log = log_of(world)
     log.begin(measured.plan)
@@ -120,7 +120,10 @@ def test_the_first_leg_counts_what_is_staged(world: World) -> None:
 
 
 def test_bytes_that_come_are_behind_with_their_age_and_their_streams(world: World) -> None:
-    """The oldest come first. What the target has by now is behind no more."""
+    """The stream with the oldest bytes is first.
+
+    Bytes that have arrived are not behind any more.
+    """
     left_by_a_follower(world)
     measured = Measured(world)
     assert measured.look().lag.certain
@@ -145,7 +148,7 @@ def test_bytes_that_come_are_behind_with_their_age_and_their_streams(world: Worl
 
 
 def test_ten_streams_are_named_at_most(world: World) -> None:
-    """Those with most bytes, where they are equally old."""
+    """Of streams whose bytes are equally old, those with most bytes are named."""
     left_by_a_follower(world)
     measured = Measured(world)
     measured.look()
@@ -156,7 +159,7 @@ def test_ten_streams_are_named_at_most(world: World) -> None:
 
 
 def test_what_was_compared_is_told(world: World) -> None:
-    """As the journals have recorded it."""
+    """`proved` counts the bytes that the journals record as compared."""
     left_by_a_follower(world)
     measured = Measured(world)
     before = measured.look()
@@ -176,7 +179,7 @@ def test_what_was_compared_is_told(world: World) -> None:
 
 
 def test_scale_events_are_seen(world: World) -> None:
-    """Segments that the target does not mirror yet are behind with all their bytes."""
+    """All bytes of a segment are behind until the target mirrors that segment."""
     left_by_a_follower(world)
     measured = Measured(world)
     measured.look()
@@ -193,7 +196,7 @@ def test_scale_events_are_seen(world: World) -> None:
 
 
 def test_streams_that_join_fail_or_end_are_counted(world: World) -> None:
-    """Failures are named with their reasons."""
+    """A failed stream is named with its reason."""
     measured = Measured(world)
     put_others(world, "taken")
 
@@ -212,7 +215,7 @@ def test_streams_that_join_fail_or_end_are_counted(world: World) -> None:
 
 
 def test_all_streams_are_told_each_with_its_state(world: World) -> None:
-    """The list is made anew if one joins, fails or ends; there is none before the whole is live."""
+    """There is no list before the scope is live. A stream that joins or fails renews the list."""
     measured = Measured(world)
     log_of(world).begin(measured.plan)
     assert measured.look().results is None
@@ -235,7 +238,7 @@ def test_all_streams_are_told_each_with_its_state(world: World) -> None:
 
 
 def test_a_stream_that_is_to_come_is_behind_with_all_its_bytes(world: World) -> None:
-    """Once the whole is live, it waits for nobody else; it is named."""
+    """The scope is live without it. The measurement names it with the age of its bytes."""
     away = ["out/late"]
 
     def gate(what: str) -> Fate:
@@ -261,7 +264,7 @@ def test_a_stream_that_is_to_come_is_behind_with_all_its_bytes(world: World) -> 
 
 
 def test_the_end_is_told_with_its_reason(world: World) -> None:
-    """All is there then, and nothing is followed."""
+    """All bytes have arrived and are compared, and no stream is followed any more."""
     measured = Measured(world)
     driver = Follower(world, wish=Wish(cutover="SealAndDrain"))
     report = driver.join()
@@ -277,7 +280,7 @@ def test_the_end_is_told_with_its_reason(world: World) -> None:
 
 
 def test_an_empty_scope_that_ends_says_so() -> None:
-    """No stream has a reason."""
+    """The reason is that nothing was left, since no stream has a reason of its own."""
     world = World()
     measured = Measured(world)
     driver = Follower(world, wish=Wish(cutover="Drain"))
@@ -288,7 +291,7 @@ def test_an_empty_scope_that_ends_says_so() -> None:
 
 
 def test_a_wish_is_written_and_read(world: World) -> None:
-    """By the operator's call; the present wish is in each reading."""
+    """The operator writes the wish. Each measurement has the present wish."""
     left_by_a_follower(world)
     measured = Measured(world)
     wish = Wish(idle_seconds=99)
@@ -297,7 +300,7 @@ def test_a_wish_is_written_and_read(world: World) -> None:
 
 
 def test_a_quiet_scope_costs_a_question_for_each_segment(world: World) -> None:
-    """No journal is read, and no position asked for."""
+    """The look reads no journal, and asks for no position in a target."""
     asked: list[str] = []
 
     def gate(what: str) -> Fate:
@@ -316,7 +319,10 @@ def test_a_quiet_scope_costs_a_question_for_each_segment(world: World) -> None:
 def test_a_store_that_answers_for_some_streams_is_enough(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others stay as they were seen before; the look fails once it answers for none."""
+    """Streams without an answer stay as the last look saw them.
+
+    Without any answer, the look fails.
+    """
     monkeypatch.setattr(looking, "TOGETHER", 4)
     calls: list[str] = []
     refused: list[int] = []
@@ -346,7 +352,7 @@ def test_a_store_that_answers_for_some_streams_is_enough(
 
 
 def test_many_streams_take_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look asks about so many segments at most; two looks have seen all."""
+    """A look asks about at most `ASKED` segments. Two looks together see all streams."""
     monkeypatch.setattr(looking, "ASKED", len(MANY) // 2)
     left_by_a_follower(world)
     measured = Measured(world)
@@ -363,7 +369,7 @@ def test_many_streams_take_turns(world: World, monkeypatch: pytest.MonkeyPatch) 
 def test_what_was_not_looked_at_is_not_certain(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that begins to look says nothing about the age of what is missing before."""
+    """The first look finds only `FOUND` live streams, so the age of the lag is uncertain."""
     monkeypatch.setattr(looking, "FOUND", len(MANY) // 2)
     left_by_a_follower(world)
     measured = Measured(world)

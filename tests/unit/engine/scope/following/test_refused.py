@@ -1,4 +1,4 @@
-"""What cannot be asked of a scope whose streams are followed."""
+"""Requests that a copy refuses if it follows the streams of a scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.model import World
 def test_a_request_to_follow_what_cannot_be_followed_is_refused(
     changes: dict[str, object], field: str
 ) -> None:
-    """The field is named, and nothing is made."""
+    """The error names the field, and no target is made."""
     world = World()
     put(world, "a")
     site = (ADDRESS, SharedStore(world))

@@ -1,4 +1,4 @@
-"""The log of a scope whose streams are followed: who joins, and how it is to end."""
+"""The log of a scope whose streams are followed: joining streams, wishes, and the live state."""
 
 import pytest
 
@@ -19,14 +19,14 @@ from support.model import World
 
 
 def plan_of(world: World, *, follow: bool = True) -> ScopeCopyPlan:
-    """Return the plan of all streams that the scope has."""
+    """Return the plan of all streams in the scope."""
     site = (ADDRESS, SharedStore(world))
     found = resolve_scope(FOLLOW if follow else REQUEST, source=site, target=site)
     return found.plan
 
 
 def alone(plan: ScopeCopyPlan, stream: str, *settled: StreamResult) -> ScopeCopyPlan:
-    """Return the plan of one of the streams."""
+    """Return the plan of one stream, with these results of other streams."""
     streams = tuple(one for one in plan.streams if one.name == stream)
     scope = plan.scope.model_copy(update={"settled": settled})
     return plan.model_copy(update={"streams": streams, "scope": scope})
@@ -53,14 +53,14 @@ def log_of(world: World) -> ScopeLog:
 
 
 def loaded(world: World) -> ScopeState:
-    """Return what the log holds now."""
+    """Return the present state in the log."""
     state = log_of(world).load()
     assert state is not None
     return state
 
 
 def test_of_two_drivers_that_have_a_stream_join_the_first_decides(world: World) -> None:
-    """Each stream has one place, and results count for it."""
+    """The second driver gets the plan of the first. Each stream has one place, also in results."""
     whole = plan_of(world)
     one, other = log_of(world), log_of(world)
     one.begin(alone(whole, "a"))
@@ -78,7 +78,7 @@ def test_of_two_drivers_that_have_a_stream_join_the_first_decides(world: World) 
 
 
 def test_a_stream_without_a_plan_joins_with_its_result(world: World) -> None:
-    """Two drivers that find the same name it once."""
+    """If two drivers find the same stream, the log names it once."""
     whole = plan_of(world)
     one, other = log_of(world), log_of(world)
     one.begin(alone(whole, "a"))
@@ -91,7 +91,7 @@ def test_a_stream_without_a_plan_joins_with_its_result(world: World) -> None:
 
 
 def test_nobody_joins_what_is_over(world: World) -> None:
-    """All streams have ended, and the whole with them."""
+    """All streams have ended, so the log takes neither streams nor wishes."""
     whole = plan_of(world)
     log = log_of(world)
     log.begin(alone(whole, "a"))
@@ -102,7 +102,7 @@ def test_nobody_joins_what_is_over(world: World) -> None:
 
 
 def test_nobody_joins_a_copy_that_follows_none(world: World) -> None:
-    """Such a record is damaged."""
+    """A record of a stream that joins such a copy counts as damage."""
     whole = plan_of(world, follow=False)
     log = log_of(world)
     log.begin(alone(whole, "a"))
@@ -113,7 +113,7 @@ def test_nobody_joins_a_copy_that_follows_none(world: World) -> None:
 
 
 def test_a_plan_by_which_other_streams_would_join_is_not_believed(world: World) -> None:
-    """It would read another scope, or what the copy does not select, or delete what it reads."""
+    """It could read another scope or other streams, rename targets, or delete sources."""
     whole = plan_of(world)
     chosen = (Selector(type="Exact", value="secret"),)
     for changes in (
@@ -134,7 +134,10 @@ def test_a_plan_by_which_other_streams_would_join_is_not_believed(world: World) 
 
 
 def test_only_the_owner_can_wish_that_sources_are_sealed(world: World) -> None:
-    """Neither another key nor a consent that was given earlier counts."""
+    """Another key does not count.
+
+    Neither does a consent from before the last change of the wish.
+    """
     log = log_of(world)
     log.begin(plan_of(world))
     seal = Wish(cutover="SealAndDrain")
@@ -153,7 +156,7 @@ def test_only_the_owner_can_wish_that_sources_are_sealed(world: World) -> None:
 
 
 def test_a_wish_that_is_written_again_is_not_recorded_again(world: World) -> None:
-    """The log does not grow."""
+    """The log does not grow, and the wish still holds."""
     log = log_of(world)
     log.begin(plan_of(world))
     log.wish(Wish(idle_seconds=5), KEY)
@@ -164,7 +167,7 @@ def test_a_wish_that_is_written_again_is_not_recorded_again(world: World) -> Non
 
 
 def test_that_all_are_followed_is_recorded_once(world: World) -> None:
-    """By whichever driver; streams that join later change nothing about it."""
+    """The first driver records it for all drivers. Streams that join later do not change it."""
     whole = plan_of(world)
     one, other = log_of(world), log_of(world)
     one.begin(alone(whole, "a"))
@@ -186,7 +189,7 @@ def test_that_all_are_followed_is_recorded_once(world: World) -> None:
 
 
 def test_a_run_that_was_called_off_is_not_recorded_as_live(world: World) -> None:
-    """A driver that comes to its end only then is told."""
+    """`live` returns False to a driver that finishes the first leg after the abort."""
     driver, owner = log_of(world), log_of(world)
     driver.begin(alone(plan_of(world), "a"))
     owner.load()
@@ -196,7 +199,7 @@ def test_a_run_that_was_called_off_is_not_recorded_as_live(world: World) -> None
 
 
 def test_a_run_that_is_over_is_live_no_more(world: World) -> None:
-    """What is recorded too late does not count, and a later run begins anew."""
+    """A later run begins with no live state and no joined streams."""
     whole = plan_of(world)
     log = log_of(world)
     log.begin(alone(whole, "a"))

@@ -17,19 +17,19 @@ from support.model import Fate
 
 
 def log(store: SharedStore) -> ScopeLog:
-    """Another driver's log of the same copy."""
+    """Return another driver's log of the same copy."""
     return ScopeLog(store, SCOPE_ID, "out")
 
 
 def test_nothing_written_is_none(store: SharedStore) -> None:
-    """A copy that was never begun has no log; asking makes none."""
+    """A copy that was never begun has no log, and a look at it makes none."""
     assert log(store).load() is None
     assert not log(store).is_there()
     assert store._world.staging() == []
 
 
 def test_the_first_plan_holds(store: SharedStore, plan: Plan) -> None:
-    """Of two drivers with different plans, the second gets that of the first."""
+    """If two drivers have different plans, the second driver gets the plan of the first."""
     other = scope_plan(store, [1, 2])
     assert log(store).begin(plan) == plan
     assert log(store).begin(other) == plan
@@ -40,7 +40,7 @@ def test_the_first_plan_holds(store: SharedStore, plan: Plan) -> None:
 
 
 def test_a_later_run_follows_on_one_that_is_over(store: SharedStore, plan: Plan) -> None:
-    """And not before; of two, the first holds."""
+    """Until then the earlier plan holds. Of two later plans, the first one holds."""
     later, other = scope_plan(store, [1], run=2), scope_plan(store, [2], run=2)
     mine = log(store)
     assert mine.begin(plan) == plan
@@ -56,7 +56,7 @@ def test_a_later_run_follows_on_one_that_is_over(store: SharedStore, plan: Plan)
 
 
 def test_results_of_two_drivers_are_all_there_once(store: SharedStore, plan: Plan) -> None:
-    """The first of a stream counts, and what is known already is not written again."""
+    """The first result of a stream counts. A known result is not written again."""
     one, two = log(store), log(store)
     one.begin(plan)
     two.begin(plan)
@@ -72,7 +72,7 @@ def test_results_of_two_drivers_are_all_there_once(store: SharedStore, plan: Pla
 
 
 def test_threads_write_side_by_side(store: SharedStore, plan: Plan) -> None:
-    """Those of one driver, and those of another."""
+    """Several threads of two drivers write, and no result is lost."""
     write_at_once([log(store), log(store)], plan)
     state = log(store).load()
     assert state is not None
@@ -81,7 +81,7 @@ def test_threads_write_side_by_side(store: SharedStore, plan: Plan) -> None:
 
 
 def test_an_answer_that_is_lost_writes_nothing_twice(store: SharedStore, plan: Plan) -> None:
-    """The next try finds what the one before has written."""
+    """The driver's next try finds the record of the first try."""
     lost = iter([Fate.DONE, Fate.REPLY_LOST])
 
     def gate(what: str) -> Fate:
@@ -97,7 +97,7 @@ def test_an_answer_that_is_lost_writes_nothing_twice(store: SharedStore, plan: P
 
 
 def test_stopping_what_is_over_writes_nothing(store: SharedStore) -> None:
-    """All have ended, so none was stopped."""
+    """All streams have ended, so no stream was stopped."""
     mine = log(store)
     mine.begin(scope_plan(store, [0]))
     mine.ended({0: copied(0)})
@@ -108,7 +108,7 @@ def test_stopping_what_is_over_writes_nothing(store: SharedStore) -> None:
 
 
 def test_a_log_that_is_gone_takes_nothing(store: SharedStore, plan: Plan) -> None:
-    """Somebody has ended or aborted the copy."""
+    """Another client has ended or aborted the copy, and writes fail with NoSuchSegment."""
     mine, other = log(store), log(store)
     mine.begin(plan)
     other.load()
@@ -122,7 +122,7 @@ def test_a_log_that_is_gone_takes_nothing(store: SharedStore, plan: Plan) -> Non
 def test_a_log_that_was_begun_anew_takes_nothing_from_before(
     store: SharedStore, plan: Plan
 ) -> None:
-    """Its name may be given back by the store."""
+    """The new log may have the old one's name. The driver's write fails with CopyAborted."""
     mine, other = log(store), log(store)
     mine.begin(plan)
     mine.ended({0: copied(0)})
@@ -135,7 +135,7 @@ def test_a_log_that_was_begun_anew_takes_nothing_from_before(
 
 
 def test_a_log_that_is_deleted_while_it_is_begun_is_aborted(store: SharedStore, plan: Plan) -> None:
-    """The driver does not make it anew by itself."""
+    """The driver does not make the log anew."""
     names = log(store)._names
 
     def gate(what: str) -> Fate:
@@ -150,7 +150,7 @@ def test_a_log_that_is_deleted_while_it_is_begun_is_aborted(store: SharedStore, 
 def test_a_plan_too_large_for_one_record_is_refused(
     store: SharedStore, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is made."""
+    """The refusal comes before the log is made."""
     monkeypatch.setattr(log_module, "MAX_RECORD", 1000)
     with pytest.raises(PlanTooLarge, match=f"{MANY} streams"):
         log(store).begin(plan)
@@ -158,7 +158,7 @@ def test_a_plan_too_large_for_one_record_is_refused(
 
 
 def test_a_plan_of_many_streams_is_a_small_record(store: SharedStore) -> None:
-    """It is compressed: the plan of ten thousand fits, since that of one thousand is this small."""
+    """The record is compressed: 1,000 streams take less than 64 KiB, so 10,000 fit in a record."""
     (stream,) = scope_plan(store, [1]).streams
     streams = tuple(
         stream.model_copy(

@@ -23,25 +23,25 @@ WORK = ScopePlan(scope_id=SCOPE_ID, source="in", target="out", begin=1, end=2)
 
 @pytest.fixture
 def objects() -> MemoryObjects:
-    """Gives a place for archives."""
+    """Return an empty place for archives."""
     return MemoryObjects()
 
 
 def log(objects: MemoryObjects) -> ScopeNotes:
-    """Another driver's log of the same copy."""
+    """Return another driver's log of the same copy."""
     found = log_of(root_in(objects), SCOPE_ID, WORK)
     assert isinstance(found, ScopeNotes)
     return found
 
 
 def results_in(objects: MemoryObjects) -> set[int] | None:
-    """The streams that have a result; None without a log."""
+    """Return the places of the streams that have a result. Return None without a log."""
     state = log(objects).load()
     return None if state is None else set(state.results)
 
 
 def test_the_first_plan_holds(objects: MemoryObjects, store: SharedStore, plan: Plan) -> None:
-    """Of two drivers with different plans, the second gets that of the first."""
+    """If two drivers have different plans, the second driver gets the plan of the first."""
     assert log(objects).load() is None
     assert log(objects).begin(plan) == plan
     assert log(objects).begin(scope_plan(store, [1])) == plan
@@ -50,7 +50,7 @@ def test_the_first_plan_holds(objects: MemoryObjects, store: SharedStore, plan: 
 def test_of_plans_that_are_made_at_once_one_holds(
     objects: MemoryObjects, store: SharedStore, plan: Plan
 ) -> None:
-    """The other one's driver works on that, too."""
+    """The other plan's driver works on the plan that holds."""
     other = scope_plan(store, [1])
 
     def gate(what: str) -> Fate:
@@ -64,7 +64,7 @@ def test_of_plans_that_are_made_at_once_one_holds(
 def test_a_later_run_follows_on_one_that_is_over(
     objects: MemoryObjects, store: SharedStore, plan: Plan
 ) -> None:
-    """And not before; of two, the first holds."""
+    """Until then the earlier plan holds. Of two later plans, the first one holds."""
     later, other = scope_plan(store, [1], run=2), scope_plan(store, [2], run=2)
     mine = log(objects)
     mine.begin(plan)
@@ -75,13 +75,13 @@ def test_a_later_run_follows_on_one_that_is_over(
 
 
 def test_threads_write_side_by_side(objects: MemoryObjects, plan: Plan) -> None:
-    """Those of one driver, and those of another."""
+    """Several threads of two drivers write, and no result is lost."""
     write_at_once([log(objects), log(objects)], plan)
     assert results_in(objects) == set(range(MANY))
 
 
 def test_an_answer_that_is_lost_writes_nothing_twice(objects: MemoryObjects, plan: Plan) -> None:
-    """The next try finds what the one before has written."""
+    """The driver's next try finds the note of the first try."""
     lost = iter([Fate.DONE, Fate.REPLY_LOST])
 
     def gate(what: str) -> Fate:
@@ -97,7 +97,10 @@ def test_an_answer_that_is_lost_writes_nothing_twice(objects: MemoryObjects, pla
 
 
 def test_a_log_that_has_grown_is_not_deleted(objects: MemoryObjects, plan: Plan) -> None:
-    """Whoever deletes it has to know what it says; nobody writes behind that."""
+    """A driver deletes only a log that it has read to its end.
+
+    Afterwards no other driver can write.
+    """
     mine, other = log(objects), log(objects)
     mine.begin(plan)
     other.load()
@@ -115,7 +118,10 @@ def test_a_log_that_has_grown_is_not_deleted(objects: MemoryObjects, plan: Plan)
 def test_a_log_that_is_about_to_be_deleted_is_none(
     objects: MemoryObjects, store: SharedStore, plan: Plan
 ) -> None:
-    """Whoever deletes it may be killed before it is gone; the next one takes its place."""
+    """A driver closes the log, and dies before it deletes the notes.
+
+    A new log takes their place.
+    """
     mine, late = log(objects), log(objects)
     mine.begin(plan)
     mine.ended({0: copied(0)})
@@ -144,7 +150,7 @@ def test_a_log_that_is_about_to_be_deleted_is_none(
 def test_what_somebody_late_has_written_counts_for_nothing(
     objects: MemoryObjects, store: SharedStore, plan: Plan
 ) -> None:
-    """It is of a log that was deleted; what belongs to the new one goes around it."""
+    """The notes belong to a log that was deleted. The new log skips their numbers."""
     late = log(objects)
     late.begin(plan)
     note = dict(objects.held)
@@ -163,7 +169,7 @@ def test_what_somebody_late_has_written_counts_for_nothing(
 
 
 def test_a_log_that_cannot_be_read_can_be_discarded(objects: MemoryObjects, plan: Plan) -> None:
-    """It is told as damaged before."""
+    """A read of it fails with JournalDamaged before."""
     log(objects).begin(plan)
     (name,) = objects.held
     objects.held[name] = b"{}"
@@ -175,7 +181,7 @@ def test_a_log_that_cannot_be_read_can_be_discarded(objects: MemoryObjects, plan
 
 
 def test_no_sweep_takes_a_log(objects: MemoryObjects, plan: Plan) -> None:
-    """Its notes are named otherwise than those of an archive."""
+    """The notes have other names than the notes of an archive."""
     log(objects).begin(plan)
     (name,) = objects.held
     assert name.startswith("out/work/")
@@ -183,7 +189,7 @@ def test_no_sweep_takes_a_log(objects: MemoryObjects, plan: Plan) -> None:
 
 
 def test_what_is_no_note_stays_when_a_log_is_deleted(objects: MemoryObjects, plan: Plan) -> None:
-    """Whatever somebody keeps beside them."""
+    """Objects of other clients may lie beside the notes."""
     log(objects).begin(plan)
     (name,) = objects.held
     others = {f"{name.rpartition('/')[0]}/{one}": b"mine" for one in ("draft.txt", "a/b", "0")}

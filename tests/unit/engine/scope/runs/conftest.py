@@ -10,7 +10,7 @@ from support.model import World
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the calling thread look at its workers often."""
+    """Shorten the pause between the calling thread's looks at its workers."""
     monkeypatch.setattr(runner, "POLL", 0.01)
 
 
@@ -30,7 +30,7 @@ def store(world: World) -> SharedStore:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Check that workers end with their runner."""
+    """Assert that all workers end with their runner."""
     before = set(threading.enumerate())
     yield
     assert {one for one in threading.enumerate() if one.name.startswith("stream-")} <= before

@@ -25,7 +25,7 @@ COPIED, FAILED, STOPPED = StreamState.COPIED, StreamState.FAILED, StreamState.ST
 
 
 class Once(InWork):
-    """Does something when so many streams have ended."""
+    """A listener that calls a function once, when `after` streams have ended."""
 
     def __init__(self, action: Callable[[], None], after: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Once(InWork):
 def test_an_abort_beside_a_driver_ends_all_of_it(
     world: World, store: SharedStore, after: int
 ) -> None:
-    """The driver begins no other stream; neither the log nor anything staged is left."""
+    """The driver begins no other stream. Neither the log nor staged bytes are left."""
     plan = scope_plan(store, range(MANY))
 
     def abort() -> None:
@@ -57,7 +57,7 @@ def test_an_abort_beside_a_driver_ends_all_of_it(
 
 
 def test_an_abort_deletes_a_log_that_grows_meanwhile(world: World, store: SharedStore) -> None:
-    """Drivers write down what came of the streams that they had in work; no other is begun."""
+    """Workers record the results of the streams that they have in work, and begin no other."""
     plan = scope_plan(store, range(MANY))
     ended: list[int] = []
 
@@ -73,7 +73,7 @@ def test_an_abort_deletes_a_log_that_grows_meanwhile(world: World, store: Shared
 
 
 def test_a_copy_that_another_driver_stops_is_stopped_here(world: World, store: SharedStore) -> None:
-    """What was not begun is not begun here either."""
+    """This driver begins no other stream, and counts the rest as stopped."""
     plan = scope_plan(store, range(MANY))
     other = log(store)
 
@@ -91,7 +91,7 @@ def test_a_copy_that_another_driver_stops_is_stopped_here(world: World, store: S
 def test_one_that_cannot_be_planned_is_a_failure_that_stops(
     world: World, store: SharedStore
 ) -> None:
-    """None is begun after it, if that is asked for."""
+    """With `stop_at_failure`, no stream is begun after it."""
     error = SourceNotFound("stream in/x does not exist in the source store any more")
     plan = scope_plan(store, range(3), settled=(failed("x", "x", error),))
     report = copy_scope(plan, store, limits=Limits(stop_at_failure=True))

@@ -27,7 +27,7 @@ COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 
 
 def test_one_that_fails_stops_nothing(world: World, store: SharedStore) -> None:
-    """Its result names the reason, its target is gone, and it is written down once."""
+    """Its result names the reason and is recorded once. Its target is deleted."""
     plan = scope_plan(store, range(6))
     damage(world, 2)
     listener = InWork()
@@ -46,7 +46,7 @@ def test_one_that_fails_stops_nothing(world: World, store: SharedStore) -> None:
 
 
 def test_a_stream_deleted_meanwhile_is_a_named_failure(world: World, store: SharedStore) -> None:
-    """The rest goes on."""
+    """The other streams are copied."""
     plan = scope_plan(store, range(4))
     del world.streams[source_name(1)]
     for name in [name for name in world.segments if name.startswith("in/s001")]:
@@ -60,7 +60,7 @@ def test_a_stream_deleted_meanwhile_is_a_named_failure(world: World, store: Shar
 def test_after_a_failure_none_is_begun_if_that_is_asked_for(
     world: World, store: SharedStore
 ) -> None:
-    """What was not begun is stopped, and a further driver begins none either."""
+    """Streams that were not begun count as stopped. Another driver does not begin them either."""
     plan = scope_plan(store, range(6))
     damage(world, 2)
     limits = Limits(parallelism=1, stop_at_failure=True)
@@ -77,7 +77,7 @@ def test_after_a_failure_none_is_begun_if_that_is_asked_for(
 
 
 def test_those_in_work_go_on_when_others_are_stopped(world: World, store: SharedStore) -> None:
-    """They come to their end."""
+    """Each stream that was begun is copied to its end."""
     plan = scope_plan(store, range(MANY))
     damage(world, 0)
     listener = InWork(0.002)
@@ -93,7 +93,10 @@ def test_those_in_work_go_on_when_others_are_stopped(world: World, store: Shared
 def test_a_stream_that_may_pass_is_left_to_the_next_driver(
     world: World, store: SharedStore
 ) -> None:
-    """The others are copied; the report says why it is not over; another driver goes on."""
+    """The others are copied, and the report says why the copy is not over.
+
+    Another driver ends it.
+    """
     plan = scope_plan(store, range(5))
 
     def gate(what: str) -> Fate:
@@ -119,7 +122,7 @@ def test_a_stream_that_may_pass_is_left_to_the_next_driver(
 def test_what_nobody_knows_the_meaning_of_is_no_result(
     world: World, store: SharedStore, error: type[SluiceError]
 ) -> None:
-    """A store that answers oddly once fails no stream for good: the next driver copies it."""
+    """An odd answer of the store fails no stream for good. The next driver copies the stream."""
     plan = scope_plan(store, range(4))
     refused: list[str] = []
 
@@ -146,7 +149,7 @@ def test_what_nobody_knows_the_meaning_of_is_no_result(
 def test_a_store_that_is_away_does_not_try_the_patience_of_all(
     world: World, store: SharedStore
 ) -> None:
-    """After as many streams as may be in work were given up in a row, none is begun."""
+    """Once as many streams in a row were given up as may be in work, the driver begins no other."""
     plan = scope_plan(store, range(MANY))
 
     def gate(what: str) -> Fate:
@@ -169,7 +172,7 @@ def test_a_store_that_is_away_does_not_try_the_patience_of_all(
 def test_the_first_ones_do_not_keep_the_others_from_their_turn(
     world: World, store: SharedStore
 ) -> None:
-    """However many cannot be read now, in a store that is there the others are copied."""
+    """The store answers, so the driver copies all streams that can be read now."""
     stuck, count = 9, 14
     plan = scope_plan(store, range(count))
 
@@ -188,7 +191,7 @@ def test_the_first_ones_do_not_keep_the_others_from_their_turn(
 
 
 def test_a_target_that_is_away_is_the_trouble_of_all(world: World, store: SharedStore) -> None:
-    """Nothing is begun; the plan is as it was given."""
+    """The driver begins no stream, and reports the plan that it was given."""
     plan = scope_plan(store, range(3))
 
     def gate(_what: str) -> Fate:
@@ -202,7 +205,7 @@ def test_a_target_that_is_away_is_the_trouble_of_all(world: World, store: Shared
 
 
 def test_a_bug_in_a_worker_is_raised(world: World, store: SharedStore) -> None:
-    """In the calling thread, as the bug that it is."""
+    """The calling thread raises the worker's own exception."""
 
     def gate(what: str) -> Fate:
         if what.startswith("create_stream"):
@@ -214,7 +217,7 @@ def test_a_bug_in_a_worker_is_raised(world: World, store: SharedStore) -> None:
 
 
 def test_the_log_is_waited_for(world: World, store: SharedStore) -> None:
-    """Results that cannot be written down for the moment are, later."""
+    """The driver repeats the writes of results until the store takes them."""
     plan = scope_plan(store, range(3))
     lost = iter([Fate.DONE, *[Fate.REQUEST_LOST] * 2, Fate.REPLY_LOST])
 
@@ -230,7 +233,7 @@ def test_the_log_is_waited_for(world: World, store: SharedStore) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_the_trouble_of_all(store: SharedStore) -> None:
-    """Nothing is begun by guess."""
+    """The driver begins no stream, since it does not know what was done before."""
     plan = scope_plan(store, range(2))
     there = log(store)
     store.create(there.name)

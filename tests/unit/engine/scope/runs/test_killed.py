@@ -36,7 +36,7 @@ class Killed(BaseException):
 def test_a_driver_that_was_killed_before_it_said_stopped_begins_none(
     world: World, store: SharedStore
 ) -> None:
-    """The failure that is written down stops the next one, too."""
+    """The recorded failure stops the next driver, too."""
     plan = scope_plan(store, range(3))
     damage(world, 0)
 
@@ -57,7 +57,7 @@ def test_a_driver_that_was_killed_before_it_said_stopped_begins_none(
 
 @pytest.mark.parametrize("at", range(0, 240, 40))
 def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStore, at: int) -> None:
-    """Wherever it is; no stream is copied twice, and no thread of it lives on."""
+    """This holds at any call. No stream is copied twice, and no thread of the driver lives on."""
     plan = scope_plan(store, range(6))
     contents = {n: world.bytes_of(source_name(n)) for n in range(6)}
     calls = iter(range(at))
@@ -82,9 +82,9 @@ def test_a_driver_that_is_killed_is_gone_on_with(world: World, store: SharedStor
 def test_drivers_that_are_killed_over_and_over_copy_all(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small streams and large ones, with lost calls, with moves: what is whole in the end is right.
+    """Calls are lost, and some copies are moves. In the end, all targets have the right bytes.
 
-    What was written down of a stream is never taken back by a later driver.
+    No later driver takes back a recorded result.
     """
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 100)
     chance = random.Random(seed)  # noqa: S311 - a test's
@@ -123,7 +123,7 @@ def test_drivers_that_are_killed_over_and_over_copy_all(
 
 
 def test_two_drivers_at_once_copy_each_stream_once(world: World, store: SharedStore) -> None:
-    """Both come to the same end; the log has one result of each."""
+    """Both drivers report the same results, and the log has each result once."""
     plan = scope_plan(store, range(MANY))
     contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
     with ThreadPoolExecutor(2) as pool:
@@ -138,7 +138,7 @@ def test_two_drivers_at_once_copy_each_stream_once(world: World, store: SharedSt
 
 
 def test_a_stop_reaches_the_calling_thread_and_ends_the_workers(store: SharedStore) -> None:
-    """It is raised where limits are asked for; the next driver goes on."""
+    """The function that gives the limits raises it. The next driver goes on."""
     plan = scope_plan(store, range(MANY))
     listener = InWork(0.02)
 
@@ -154,7 +154,7 @@ def test_a_stop_reaches_the_calling_thread_and_ends_the_workers(store: SharedSto
 
 
 def test_a_second_run_copies_what_failed(world: World, store: SharedStore) -> None:
-    """Its plan takes the place of the first one's, and both runs' streams are in the report."""
+    """Its plan replaces the first plan. The report has the streams of both runs."""
     plan = scope_plan(store, range(3))
     damage(world, 1)
     first = copy_scope(plan, store)
@@ -168,7 +168,7 @@ def test_a_second_run_copies_what_failed(world: World, store: SharedStore) -> No
 
 
 def test_a_driver_that_comes_late_does_nothing(world: World, store: SharedStore) -> None:
-    """All is written down already."""
+    """All results are recorded already, so the driver calls the store for no stream."""
     plan = scope_plan(store, range(4))
     first = copy_scope(plan, store)
     calls: list[str] = []
@@ -185,7 +185,7 @@ def test_a_driver_that_comes_late_does_nothing(world: World, store: SharedStore)
 def test_results_that_were_not_written_down_are_found_again(
     world: World, store: SharedStore
 ) -> None:
-    """A driver that was killed before it did leaves whole targets, which count as copied."""
+    """The killed driver left whole targets. They count as copied."""
     plan = scope_plan(store, range(3))
 
     def gate(what: str) -> Fate:
@@ -206,11 +206,11 @@ def test_results_that_were_not_written_down_are_found_again(
 
 
 def test_a_copy_that_another_driver_ends_comes_to_its_end(store: SharedStore) -> None:
-    """The log is gone then; each stream is found whole by itself."""
+    """The log is gone then, so this driver checks each target and finds it whole."""
     plan = scope_plan(store, range(3))
 
     class Overtaken(InWork):
-        """Another driver does all that is left, and deletes the log."""
+        """A listener that lets another driver copy all streams and delete the log."""
 
         def ended(self, result: StreamResult) -> None:
             """See ScopeListener."""
@@ -226,14 +226,14 @@ def test_a_copy_that_another_driver_ends_comes_to_its_end(store: SharedStore) ->
 def test_a_source_is_deleted_though_its_target_became_whole_while_somebody_looked(
     world: World, store: SharedStore
 ) -> None:
-    """Another driver does all between two looks of this one, and dies before it deletes it."""
+    """Another driver completes the target between two looks, and dies before the deletion."""
     plan = scope_plan(store, range(1), move=True)
     looks = 0
 
     def gate(what: str) -> Fate:
         nonlocal looks
         looks += what == f"describe {target_name(0)}"
-        if looks == 2:  # the journal was looked for
+        if looks == 2:  # this driver has looked for the journal
             looks += 1
             other = StreamCopyWork(plan.streams[0], 0, [store], store)
             other.plan = other.journal.begin(other.plan)

@@ -24,7 +24,10 @@ COPIED, FAILED = StreamState.COPIED, StreamState.FAILED
 
 
 def test_many_streams_are_copied_at_once(world: World, store: SharedStore) -> None:
-    """Each target has its source's bytes, nothing is left staged but the log, which is over."""
+    """Each target has its source's bytes.
+
+    Only the log is left beside the targets, and it is over.
+    """
     listener = InWork(0.001)
     contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
     plan = scope_plan(store, range(MANY))
@@ -50,7 +53,7 @@ def test_many_streams_are_copied_at_once(world: World, store: SharedStore) -> No
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_no_more_streams_are_in_work_than_allowed(store: SharedStore, parallelism: int) -> None:
-    """However many threads and streams there are, and in the plan's order with one."""
+    """This holds for any number of streams. With one at a time, they are in the plan's order."""
     listener = InWork(0.001)
     plan = scope_plan(store, range(9))
     report = copy_scope(plan, store, listener=listener, limits=Limits(parallelism=parallelism))
@@ -61,7 +64,7 @@ def test_no_more_streams_are_in_work_than_allowed(store: SharedStore, parallelis
 
 
 def test_parallelism_may_change_while_it_runs(store: SharedStore) -> None:
-    """What is asked for later holds from then on."""
+    """The driver applies a new limit to the streams that it begins afterwards."""
     asked = iter([1] * 5)
     listener = InWork(0.01)
     report = copy_scope(
@@ -77,7 +80,7 @@ def test_parallelism_may_change_while_it_runs(store: SharedStore) -> None:
 def test_small_streams_never_reach_the_executor(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is larger is copied by tasks, for which the calling thread asks; both side by side."""
+    """Tasks copy the larger streams, and only the calling thread submits them."""
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 60)
     world = store._world
     contents = put_scope(world, [[100], [200]], [[300]], *([[9]] for _ in range(5)))
@@ -91,7 +94,7 @@ def test_small_streams_never_reach_the_executor(
 
 
 def test_large_streams_share_the_slots(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of all streams go to one executor."""
+    """Slices of all streams go to the same executor."""
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 0)
     put_scope(store._world, *([[100]] for _ in range(4)))
     executor = Tasks(store)
@@ -104,7 +107,7 @@ def test_large_streams_share_the_slots(store: SharedStore, monkeypatch: pytest.M
 def test_a_rate_holds_for_small_streams_as_well(
     store: SharedStore, rate: int, by_tasks: set[int]
 ) -> None:
-    """All bytes go through the executor, which divides it; at a low one they go by no task."""
+    """The executor divides the rate among all streams. At a low rate, workers move the bytes."""
     executor = Tasks(store)
     report = copy_scope(
         scope_plan(store, range(3)),
@@ -119,7 +122,7 @@ def test_a_rate_holds_for_small_streams_as_well(
 def test_a_task_that_breaks_is_tried_again(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its stream waits, and goes on."""
+    """The stream waits for a while, and its next task copies it."""
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 0)
     executor = Tasks(store, [InfrastructureError("worker lost")])
     report = copy_scope(scope_plan(store, range(2)), store, executor=executor, patience=None)
@@ -127,7 +130,7 @@ def test_a_task_that_breaks_is_tried_again(
 
 
 def test_the_scope_is_made_first(world: World, store: SharedStore) -> None:
-    """Where the plan says so."""
+    """With `make_scope`, the driver makes the target's scope before the first stream."""
     plan = scope_plan(store, range(2), make_scope=True)
     world.scopes.remove("out")
     assert copy_scope(plan, store).counts.copied == 2
@@ -135,7 +138,7 @@ def test_the_scope_is_made_first(world: World, store: SharedStore) -> None:
 
 
 def test_a_scope_is_deleted_when_all_of_it_was_moved(world: World, store: SharedStore) -> None:
-    """Sources and scope are gone, the targets are there."""
+    """The sources and their scope are gone, and all targets exist."""
     contents = {n: world.bytes_of(source_name(n)) for n in range(MANY)}
     report = copy_scope(scope_plan(store, range(MANY), move=True), store)
     assert report.counts.copied == MANY
@@ -145,7 +148,7 @@ def test_a_scope_is_deleted_when_all_of_it_was_moved(world: World, store: Shared
 
 
 def test_a_scope_in_which_something_is_left_is_kept(world: World, store: SharedStore) -> None:
-    """The report says why; with failures, it is not asked for at all."""
+    """The report says why the scope still exists."""
     report = copy_scope(scope_plan(store, range(MANY - 1), move=True), store)
     assert report.counts.copied == MANY - 1
     assert report.kept is not None
