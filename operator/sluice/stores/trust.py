@@ -116,7 +116,8 @@ def certificates(text: str) -> str:
 def system_roots() -> str:
     """Return the certificates in PEM that this system trusts.
 
-    The environment's SSL_CERT_FILE or SSL_CERT_DIR has precedence, as OpenSSL has it.
+    The environment may name them, as for OpenSSL: SSL_CERT_FILE, or, where there is no such file,
+    the folder SSL_CERT_DIR.
 
     Raises:
         InvalidSpec: the system has none.

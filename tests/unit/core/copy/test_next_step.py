@@ -214,11 +214,6 @@ def test_a_target_that_is_to_be_sealed_is_sealed_before_it_is_forgotten(
             id="source truncated past a segment",
         ),
         pytest.param(
-            observed(segment(0, 0), sources=(None, None), renewed=frozenset({0})),
-            "SourceReplaced",
-            id="all source segments gone, and a stream is there",
-        ),
-        pytest.param(
             observed(segment(0, 0), sources=(SeenSource(info(LENGTH), 7), SOURCES[1])),
             "SourceReplaced",
             id="source made again",

@@ -132,7 +132,7 @@ def test_stretches_agree(
 def test_the_walk_in_c_lets_other_threads_run(in_c: Walk) -> None:
     """During the walk through a large block, another thread gets the GIL."""
     if in_c is walk_in_python:
-        return
+        pytest.skip("this machine has no C compiler")
     woken, ran = threading.Event(), threading.Event()
 
     def run() -> None:

@@ -32,7 +32,7 @@ SUCCEEDED = job(phase=JobPhase.SUCCEEDED)
     [
         ((KNOWN,), f"{TRUNCATED}."),
         ((UNKNOWN,), "Segment 5 was gone: what it had from offset 70 on is unknown."),
-        ((UNKNOWN, KNOWN), f"{TRUNCATED}, and 1 more gaps are in status.gaps."),
+        ((UNKNOWN, KNOWN), f"{TRUNCATED}, and 1 more gap is in status.gaps."),
     ],
 )
 def test_what_a_copy_lacks_is_said(gaps: tuple[CopyGap, ...], sentence: str) -> None:

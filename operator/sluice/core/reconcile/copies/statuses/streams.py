@@ -171,7 +171,8 @@ def _whole(world: World) -> Complete:
 def _without(gaps: Sequence[CopyGap]) -> str:
     """Describe the bytes that the sources had lost, in a sentence."""
     first, *rest = sorted(gaps, key=lambda gap: gap.end is None)
-    more = f", and {len(rest)} more gaps are in status.gaps" if rest else ""
+    verb = "is" if len(rest) == 1 else "are"
+    more = f", and {text.counted(len(rest), 'more gap')} {verb} in status.gaps" if rest else ""
     if first.end is None:
         return f"{text.lost_behind(first.segment, first.begin).removesuffix('.')}{more}."
     lost = text.size(sum(gap.length for gap in gaps))
