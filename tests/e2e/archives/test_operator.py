@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
     from support.tenants.desk import Desk
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 2000, 32

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s3gateway import Gateway
     from support.tenants.tenant import Object
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS: Final = 500
