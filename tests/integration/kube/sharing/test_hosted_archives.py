@@ -1,6 +1,6 @@
-"""Archives of tenants in a platform's bucket: login and keys stay in the platform's namespace.
+"""Archives of tenants in a platform's bucket. Login and keys stay in the platform's namespace.
 
-A real API server, Pravega and S3 gateway; the pods are run here.
+API server, Pravega and S3 gateway are real. The test runs the pods here.
 """
 
 from __future__ import annotations
