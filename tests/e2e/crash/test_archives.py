@@ -37,7 +37,7 @@ def hits() -> Iterator[Hits]:
 
 
 def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
-    """Return the work, and who dies."""
+    """Return the work, and the process that dies."""
     match cell.victim:
         case "driver":
             return DriverScene(env, cell.name, folder)

@@ -89,10 +89,10 @@ class Site:
     """A namespace with the policies, and one without.
 
     Attributes:
-            cluster: the cluster.
-            judged: the namespace where the policies hold.
-            free: the namespace where they do not.
-            operator: the operator's account.
+        cluster: the cluster.
+        judged: the namespace where the policies hold.
+        free: the namespace where they do not.
+        operator: the operator's account.
     """
 
     cluster: Cluster

@@ -119,7 +119,7 @@ def follow(
     """Let the operator plan a copy and end it, with a fault at each of the two.
 
     Returns:
-            The seconds from the first fault to a Job, and from the second fault to the copy's end.
+        The seconds from the first fault to a Job, and from the second fault to the copy's end.
     """
     desk = Desk(tenant, folder)
     foreign.create(scope, "source", segments=2)
