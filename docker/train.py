@@ -1,12 +1,14 @@
 # noqa: INP001 - a script of the Dockerfile's
-"""Makes the archive of Java classes from which the image's JVMs start in half the time.
+"""Make the archive of Java classes from which the image's JVMs start in half the time.
 
     train.py ARCHIVE
 
-Runs what the image will run, notes the classes that are loaded, and lets Java write them down in
-the form in which it keeps them in memory: a job with an executor, whose pod is made by a stand-in
-for the API server, which starts a process instead. A job in one process would load 23 classes more,
-of 11,000. The build fails where the job does, so it is a first test of the image, too.
+The program runs a job as the image will, and notes the classes that Java loads. Then Java writes
+them into the archive, in the form in which it keeps them in memory.
+
+The job has an executor. A stand-in for the API server makes its pod, and starts a process instead.
+A job in one process would load 23 more classes, of 11,000. The build fails if the job does. So it
+is a first test of the image, too.
 """
 
 from __future__ import annotations
@@ -52,10 +54,10 @@ spec:
 
 
 class OrderlyJvm(Jvm):
-    """Ends by itself, so that it writes its list of classes to the end."""
+    """A JVM that ends by itself, so that it writes its list of classes to the end."""
 
     def stop(self) -> None:
-        """See Jvm."""
+        """Let the JVM end by itself, and stop it after 60 s at the latest."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -64,19 +66,19 @@ class OrderlyJvm(Jvm):
 
 
 class Lists:
-    """The lists of classes that JVMs write while this environment holds."""
+    """The lists of classes that JVMs write, each with an environment from here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = count()
 
     def environment(self) -> dict[str, str]:
-        """Lets the next JVM write a list."""
+        """Return an environment in which the next JVM writes a list."""
         path = self._folder / f"{next(self._numbers)}.list"
         return {"JAVA_TOOL_OPTIONS": f"-XX:DumpLoadedClassList={path}"}
 
     def merged(self) -> str:
-        """All lists as one, nothing twice."""
+        """Return all lists as one, without duplicates."""
         lines = [
             line
             for path in sorted(self._folder.glob("*.list"))
@@ -86,9 +88,9 @@ class Lists:
 
 
 class Api(BaseHTTPRequestHandler):
-    """As much of an API server as Spark needs to make an executor.
+    """The part of an API server that Spark needs to make an executor.
 
-    Its lists have the executors, because Spark takes those that no list has for lost.
+    Its lists have the executors, since Spark takes executors in no list for lost.
     """
 
     protocol_version = "HTTP/1.1"
@@ -97,7 +99,7 @@ class Api(BaseHTTPRequestHandler):
     ended: threading.Event
 
     def do_GET(self) -> None:
-        """The driver's pod, a list of it or of the executors, or a watch."""
+        """Answer with the driver's pod, with a list of it or of the executors, or with a watch."""
         if "watch=" in self.path:
             self._watch()
         elif "?" in self.path:
@@ -109,7 +111,7 @@ class Api(BaseHTTPRequestHandler):
             self._answer(DRIVER)
 
     def do_POST(self) -> None:
-        """Starts an executor."""
+        """Start an executor in place of a pod."""
         pod = json.loads(self._body())
         environment = {
             item["name"]: item.get("value", "127.0.0.1")
@@ -124,19 +126,19 @@ class Api(BaseHTTPRequestHandler):
         self._answer(pod, code=201)
 
     def do_DELETE(self) -> None:
-        """Nothing: executors end with their driver."""
+        """Answer with success and do nothing, since executors end with their driver."""
         self._body()
         self._answer({"apiVersion": "v1", "kind": "Status", "status": "Success"})
 
     def _executors(self) -> list[dict[str, Any]]:
-        """The executors' pods. They run as long as their processes do."""
+        """Return the executors' pods. A pod runs as long as its process."""
         return [
             {**pod, "status": {"phase": "Running" if process.poll() is None else "Failed"}}
             for pod, process in self.executors
         ]
 
     def _watch(self) -> None:
-        """Nothing ever happens. It can't be had as a WebSocket, so it is asked for plainly."""
+        """Send no events. Refuse a WebSocket, so that the client asks for plain HTTP."""
         if self.headers.get("Upgrade"):
             self._answer({})
             return
@@ -148,7 +150,7 @@ class Api(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -162,12 +164,12 @@ class Api(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-# The daemon of Sluice's own imports all of Sluice, which is not here.
+# Sluice's own daemon imports all of Sluice, which is not here.
 PLAIN = {"spark.python.daemon.module": "pyspark.daemon"}
 
 
 def job(context: Any, tasks: int) -> None:
-    """A job such as runs tasks."""
+    """Run a job of this number of tasks, twice. Exit if a result is wrong."""
     for _ in range(2):
         doubled = context.parallelize(range(tasks), tasks).mapPartitions(lambda n: [sum(n) * 2])
         if sorted(doubled.collect()) != [2 * number for number in range(tasks)]:
@@ -175,14 +177,14 @@ def job(context: Any, tasks: int) -> None:
 
 
 def train_local(lists: Lists) -> None:
-    """A job in one process, as tests on this machine run them: see hack/classes.py."""
+    """Run a job in one process, as tests on this machine do: see hack/classes.py."""
     os.environ.update(lists.environment())
     with Application(sparkconf.local(2) | PLAIN, jvm=OrderlyJvm) as application:
         job(application.start(), 2)
 
 
 def train_executors(lists: Lists, folder: Path) -> None:
-    """A job in an executor."""
+    """Run a job in an executor."""
     template = folder / "executor.yaml"
     template.write_text(TEMPLATE)
     Api.lists, Api.executors, Api.ended = lists, [], threading.Event()
@@ -198,7 +200,7 @@ def train_executors(lists: Lists, folder: Path) -> None:
         here = {"spark.master": f"k8s://http://127.0.0.1:{server.server_port}"}
         configuration = sparkconf.kubernetes(executors) | PLAIN | here
         with Application(configuration, jvm=OrderlyJvm) as application:
-            job(application.start(), 1)  # waits for the executor
+            job(application.start(), 1)  # this waits for the executor
         for _, executor in Api.executors:
             executor.wait(timeout=60)
         Api.ended.set()
@@ -207,7 +209,7 @@ def train_executors(lists: Lists, folder: Path) -> None:
 
 def write(archive: str, classes: Path) -> None:
     """Let Java write the archive."""
-    # That collector can read an archive, and not write one.
+    # The serial collector can read an archive, but not write one.
     chosen = [word for word in java.options(HEAP, {}) if word != "-XX:+UseSerialGC"]
     subprocess.run(  # noqa: S603 - a command of our own
         [
