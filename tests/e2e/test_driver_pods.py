@@ -177,7 +177,7 @@ def test_the_next_driver_goes_on(
     second = jobs.start(plan, attempt=2)
     end = second.ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
-    assert "MakeTarget" not in [line.get("step") for line in end.log]  # it continued the target
+    assert "MakeTarget" not in [line.get("step") for line in end.log]  # it continued the copy
     name = executor["metadata"]["name"]
     second.until(
         "the executor is gone",

@@ -121,7 +121,7 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     env.restore.limits = {"bytesPerSecond": "1Mi"}
     process = env.restore.start()
     until("bytes move", lambda: env.staged or process.poll() is not None)
-    assert process.poll() is None  # makes it take ten seconds
+    assert process.poll() is None  # the restore takes ten seconds
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert list(objects.list(LEASES))

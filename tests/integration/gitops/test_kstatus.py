@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(COMPILE_SECONDS)
 
 
 def test_every_state_is_taken_for_what_it_is() -> None:
-    """kstatus computes the expected status for each recorded situation."""
+    """The library kstatus computes the expected status for each recorded situation."""
     expected = {f"{one.kind}/{one.name}": one.kstatus for one in SITUATIONS}
     assert len(expected) == len(SITUATIONS)
     assert kstatus([one.body for one in SITUATIONS]) == expected

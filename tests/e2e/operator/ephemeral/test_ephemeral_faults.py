@@ -194,7 +194,7 @@ def test_streams_of_another_cluster_are_left_alone(
     for name in ("theirs", "flow"):
         until_reason(locked, name, "Claimed")
     there = guarded_java.streams(scope) or []
-    assert {"flow-a", "theirs"} < set(there)  # with the marker of the claim to the prefix
+    assert {"flow-a", "theirs"} < set(there)  # and also the marker of the claim to the prefix
 
     become("")
     said = until_reason(locked, "theirs", "Conflict")
