@@ -84,8 +84,8 @@ def folder(
     (programs / "kubectl").symlink_to(tools.kubectl())
     (programs / "sluice").symlink_to(SLUICE)
     uninstall(kube)
-    # A new cluster has no definitions. Here they stay, since other tests need them. Definitions that
-    # Helm has left from another version would conflict.
+    # A new cluster has no definitions. Here they stay, since other tests need them. But definitions
+    # that Helm has left from another version would conflict.
     crds = f"--filename={ROOT / 'manifests' / 'crds.yaml'}"
     kube.kubectl("apply", "--server-side", "--force-conflicts", crds)
     try:
