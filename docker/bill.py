@@ -1,9 +1,9 @@
 # noqa: INP001 - a script of the Dockerfile's
-"""Write the image's bill of materials, as CycloneDX, from what the image has.
+"""Write the bill of materials of the image's contents, as CycloneDX.
 
 python bill.py TARGET PACKAGES VERSION   TARGET: the file. PACKAGES: the folder of Python's packages
 
-Two builds of the same content write the same file: it has no time and no random number.
+Two builds of the same content write the same file, since it has no time and no random number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POM: Final = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
 _BUNDLE: Final = re.compile(r"^Bundle-License: *(.*)$", re.MULTILINE)
 _LICENCES_OF_POM: Final = re.compile(r"<licenses>(.*?)</licenses>", re.DOTALL)
 _HEADING: Final = 80
-"""Characters at the beginning of a licence's text, by which one knows it."""
+"""Characters at the beginning of a licence's text, which identify the licence."""
 _LICENCE: Final = re.compile(r"License :: OSI Approved(?: :: (.+))?")
 
 Component = dict[str, Any]
@@ -46,7 +46,7 @@ def python_packages(folder: Path) -> Iterator[Component]:
 
 
 def _licences(metadata: PackageMetadata) -> list[Component]:
-    """Return what a package says of its licence: an expression, classifiers, or a short text."""
+    """Return a package's licences: an expression, its classifiers, or a short text."""
     if expression := metadata.get("License-Expression"):
         return [{"expression": expression}]
     classifiers = metadata.get_all("Classifier") or []
@@ -58,7 +58,7 @@ def _licences(metadata: PackageMetadata) -> list[Component]:
 
 
 def jars(folder: Path, unused: Collection[str] = ()) -> Iterator[Component]:
-    """Yield the jars in a folder, with the group under which Maven has them if they tell it.
+    """Yield the jars in a folder, each with its Maven group if it names one.
 
     Args:
         folder: the folder.
@@ -88,7 +88,7 @@ def _group(jar: Path, name: str) -> str:
 
 
 def _licences_of_jar(jar: Path) -> list[str]:
-    """Return what a jar says of its licence, any of which holds: in its manifest, pom, or text."""
+    """Return a jar's licences, from its manifest, pom or text. A user may choose any of them."""
     with zipfile.ZipFile(jar) as files:
 
         def read(pattern: str) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _licences_of_jar(jar: Path) -> list[str]:
 
 
 def debian_packages() -> Iterator[Component]:
-    """Yield Debian's packages, as dpkg knows them."""
+    """Yield the installed Debian packages, as dpkg lists them."""
     command = ["dpkg-query", "--show", f"--showformat={_DPKG}"]
     listed = subprocess.run(  # noqa: S603 - a command of our own
         command, check=True, capture_output=True, text=True

@@ -1,5 +1,5 @@
 # noqa: INP001 - a script of the Dockerfile's
-"""Compiles the package's C extension beside its source, unless its binary is there already.
+"""Compile the package's C extension beside its source, unless its binary exists already.
 
     compile.py PACKAGE
 
@@ -22,26 +22,26 @@ SOURCE = Path("core/events/_framing.c")
 
 
 class NoCompiler(Exception):
-    """This machine has no C compiler, or not the headers of Python."""
+    """A machine without a C compiler, or without Python's headers."""
 
 
 def compile_extension(package: Path) -> bool:
     """Compile the extension of the package in a folder.
 
-    A binary in its place is always whole, and that of the present source.
+    A binary in its place is always complete, and made from the present source.
 
     Returns:
-        Whether there was something to do.
+        Whether the extension was compiled; False if its binary was up to date.
 
     Raises:
-        NoCompiler: there is none. A binary of another source is removed.
+        NoCompiler: the compiler or a header is missing. A binary of another source is removed.
         subprocess.CalledProcessError: the compiler failed.
     """
     source = package / SOURCE
     binary = source.with_suffix(".abi3.so")
     linker = shlex.split(sysconfig.get_config_var("LDSHARED") or "cc -shared")
     headers = sysconfig.get_path("include")
-    # -g0: notes for debuggers would name this folder, and no other folder would give these bytes.
+    # -g0: notes for debuggers would name this folder, so each folder would give other bytes.
     command = [*linker, "-fPIC", "-O2", "-g0", "-Wall", "-Wextra", f"-I{headers}"]
     contents = [source.read_bytes(), repr(command).encode(), sysconfig.get_platform().encode()]
     fingerprint = hashlib.sha256(b"\0".join(contents)).hexdigest()
@@ -64,7 +64,7 @@ def compile_extension(package: Path) -> bool:
 
 
 def main() -> None:
-    """Compile the extension, and say so in a line; or say why Python has to do its work."""
+    """Compile the extension and print a line, or print why Python has to do its work."""
     started = time.monotonic()
     try:
         if compile_extension(Path(sys.argv[1])):

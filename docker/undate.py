@@ -1,9 +1,9 @@
 # noqa: INP001 - a script of the Dockerfile's
-"""Gives all certificates in Java's key store one date, so that two builds make the same file.
+"""Give all certificates in Java's key store one date, so that two builds make the same file.
 
     undate.py KEYSTORE PASSWORD
 
-Debian makes the file when it installs Java, and the form (JKS) has a date for each certificate.
+Debian makes the file when it installs Java. Its format (JKS) has a date for each certificate.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from pathlib import Path
 
 MAGIC = 0xFEEDFEED
 CERTIFICATE = 2
-"""The tag of an entry that is a certificate, and no key."""
+"""The tag of an entry with a certificate and no key."""
 
 DIGEST_BYTES = 20
 PREFIX = b"Mighty Aphrodite"
-"""What the digest of a store begins with, behind the password: see `sun.security.provider`."""
+"""The bytes between password and content in the input of a store's digest: see
+`sun.security.provider`."""
 
 
 def undated(store: bytes, password: str) -> bytes:
-    """Return a key store of certificates, in which each has the date 0.
+    """Return a key store of certificates, each with the date 0.
 
     Raises:
-        ValueError: it is no such store, or has another password.
+        ValueError: the store is damaged, has another password, or has more than certificates.
     """
     if _digest(store[:-DIGEST_BYTES], password) != store[-DIGEST_BYTES:]:
         raise ValueError("the store is damaged, or has another password")
@@ -45,19 +46,19 @@ def undated(store: bytes, password: str) -> bytes:
 
 
 def _after_text(store: bytes, at: int) -> int:
-    """Return the place behind a text."""
+    """Return the offset after a text."""
     (length,) = struct.unpack_from(">H", store, at)
     return at + 2 + int(length)
 
 
 def _digest(contents: bytes, password: str) -> bytes:
-    """Return the digest of a store."""
+    """Return the digest of a store's content."""
     secret = password.encode("utf-16-be") + PREFIX
     return hashlib.sha1(secret + contents).digest()  # noqa: S324 - the form's own
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Rewrite the file."""
     path = Path(sys.argv[1])
     path.write_bytes(undated(path.read_bytes(), sys.argv[2]))
 

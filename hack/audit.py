@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
 
 UNASKED = ("onnection", "Max retries", "timed out", "ServiceError", "could not be audited")
-"""Words of pip-audit if it could not ask: no network, or an index without weaknesses."""
+"""Words in pip-audit's output if it could not ask: no network, or no index of weaknesses."""
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     Returns:
         0 without weaknesses, 1 with weaknesses, 3 if the service could not be asked.
     """
-    uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")  # as bootstrap.sh has it
+    uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")  # see bootstrap.sh
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder, "requirements.txt")
         export = ("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file")

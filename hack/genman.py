@@ -119,7 +119,7 @@ def plain(words: str) -> str:
 
 
 def main() -> int:
-    """Write the pages, or check them. Returns the exit code."""
+    """Write the pages, or check them. Return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check

@@ -25,10 +25,10 @@ DEFAULTS: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_te
 
 NOTE = "Made by hack/genvalues.py from the schema and the defaults of the chart: change these."
 WHOLE: Final = {"affinity", "resources"}
-"""Definitions that are shown as one value: they are Kubernetes' own."""
+"""Definitions of Kubernetes, which the page shows as one value."""
 
 NAME: Final = "NAME"
-"""Stands for the name of a profile."""
+"""The placeholder for a profile's name."""
 
 _DEFAULT_PROFILE: Final = "default"
 

@@ -53,7 +53,7 @@ SHARED_STORE = "SLUICE_TESTS_STORE"
 _ON_STORE = ("stores", "outside")
 _ON_KUBERNETES = ("pods", "outside", "alone", "api")
 _SEARCHING = ("engine", "unit", "api")
-"""The lanes with tests by Hypothesis. Its plugin reads all our code at the start of a lane."""
+"""The lanes with tests by Hypothesis. Its plugin reads all of Sluice's code when a lane starts."""
 _AT_A_TIME = 3
 """The number of lanes that run at a time."""
 _ROOT = Path(__file__).parents[1]
@@ -145,7 +145,7 @@ def _run(words: list[str], take: Callable[[str], None], **environment: str) -> i
 
 @contextmanager
 def _kubernetes(take: Callable[[str], None]) -> Iterator[None]:
-    """Have a Kubernetes with our image. Stop it afterwards if it did not run before.
+    """Provide a Kubernetes with Sluice's image. Stop it afterwards if it did not run before.
 
     Without a Kubernetes the tests fail and say why.
 
@@ -164,7 +164,8 @@ def _kubernetes(take: Callable[[str], None]) -> Iterator[None]:
 def _keep_store(store: Standalone, needed: list[Future[None]]) -> None:
     """Run the store that lanes share until these lanes have ended.
 
-    Without it their tests fail. A start takes 15 s of processor time, and each idle minute three.
+    Without the store their tests fail. A start takes 15 s of processor time, and each idle minute
+    takes 3 s.
     """
     try:
         store.start()

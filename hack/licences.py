@@ -52,7 +52,7 @@ NAMES: Final = (
     (r"\bMIT\b", "MIT"),
     (r"python software foundation|\bPSF\b", "PSF-2.0"),
 )
-"""What packages call their licences, and SPDX's names of these."""
+"""Patterns of the names that packages give their licences, with SPDX's names."""
 
 SILENT: Final = {
     "RoaringBitmap": "Apache-2.0",
@@ -66,7 +66,7 @@ SILENT: Final = {
     "tink": "Apache-2.0",
     "vertx-*": "Apache-2.0",
 }
-"""The licences of jars that say nothing of it themselves, or only in a long text, as their projects
+"""The licences of jars that do not name one, or only in a long text, as their projects
 and the pages of their Maven repositories have it."""
 
 _EXPRESSION: Final = re.compile(r"[\w.+-]+( (AND|OR) [\w.+-]+)+")
@@ -93,7 +93,7 @@ def _is_allowed(said: str) -> bool:
 
 
 def _said(component: Component) -> list[str]:
-    """Return the known licences of a component. A user may choose any of them."""
+    """Return the known licences of a component, of which a user may choose any."""
     for pattern, licence in SILENT.items():
         if fnmatch(component["name"], pattern):
             return [licence]

@@ -25,17 +25,17 @@ FILES = {
     "package/dist/uPlot.min.css": "uPlot.min.css",
     "package/LICENSE": "LICENSE",
 }
-"""The files that are taken from the package, and their names here."""
+"""The files of the package that are used, with their names here."""
 
 ROOT = Path(__file__).parents[1]
 PLACES = (ROOT / "operator/sluice/serving/page/vendor", ROOT / "docker/page-parts")
-"""Where a checkout and a wheel have them, and where the image's build takes them from."""
+"""The folders for the files: of a checkout and its wheels, and of the image's build."""
 
 _SECONDS = 120
 
 
 class PagePartsError(Exception):
-    """The library cannot be fetched."""
+    """A library that cannot be fetched."""
 
 
 def fetched() -> Path:

@@ -1,4 +1,4 @@
-"""Fixtures that start the real store, each only when a test asks for it."""
+"""Fixtures that start the real store, each only if a test asks for it."""
 
 import gc
 import itertools
@@ -30,7 +30,7 @@ from support.store.servers import end_unneeded, ended_early, see_last
 from support.tenants.desk import Desk
 from support.until import PATIENTLY, until
 
-# No test asserts a duration. CI repeats one search; every other run is a new one.
+# No test asserts a duration. CI repeats the same search, and other runs make a new one.
 settings.register_profile(
     "sluice", deadline=None, derandomize="CI" in os.environ, max_examples=EXAMPLES * FAR
 )
@@ -48,23 +48,23 @@ _FOLDERS = {
     Path(__file__).parent / "unit": "unit",
     Path(__file__).parent / "integration" / "packaging": "packaging",
 }
-"""The lane of all tests of a folder; the first one counts."""
+"""The lane of all tests in a folder. The first match counts."""
 _TURN: pytest.StashKey[ExitStack] = pytest.StashKey()
-"""The stack that gives the installed operator back, while tests have it."""
+"""The stack that returns the installed operator, while tests have it."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_commands() -> Iterator[None]:
-    """Spare tests the imports of the commands that they start."""
+    """Fork the tests' commands from a process that has imported them already."""
     with warm.commands():
         yield
 
 
 @pytest.fixture(scope="session")
 def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
-    """Yield a Pravega standalone server that all tests share: keep to a scope of your own.
+    """Yield a Pravega standalone server that all tests share. A test uses its own scope.
 
-    Side by side, lanes share the one that `hack/lanes.py` starts and ends.
+    Lanes that run side by side share the one that `hack/lanes.py` starts and ends.
     """
     if shared := os.environ.get(SHARED_STORE):
         server = Standalone(Path(shared))
@@ -80,7 +80,7 @@ def standalone(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="session")
 def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
-    """Yield a second standalone server, which needs a login. Its `users` are the accounts."""
+    """Yield a second standalone server, which requires a login. Its `users` are the accounts."""
     server = Standalone(users=[ADMIN, READER])
     with _announced(request, "Pravega standalone with authentication"):
         server.start()
@@ -90,7 +90,7 @@ def standalone_auth(request: pytest.FixtureRequest) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="session")
 def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
-    """Yield a Kubernetes cluster: a running one, which is left running, or a new one."""
+    """Yield a Kubernetes cluster: a running one, which stays, or a new one."""
     kubernetes = localcluster.choose()
     try:
         kubernetes.status()
@@ -104,7 +104,7 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
 
 @pytest.fixture(scope="session")
 def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> Iterator[list[str]]:
-    """Yield the names of our definitions, applied. New ones are deleted afterwards."""
+    """Yield the names of Sluice's definitions, applied. New ones are deleted afterwards."""
     found = kube.kubectl("get", "crds", "--output=name").split()
     command = (
         "apply",
@@ -116,14 +116,14 @@ def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> I
     names = kube.kubectl(*command).split()
     kube.kubectl("wait", "--for=condition=Established", PATIENTLY, *names)
     yield names
-    # Tests in another lane may use them.
+    # Tests in another lane may use the definitions.
     if (added := set(names) - set(found)) and not request.config.getoption("--lane"):
         kube.kubectl("delete", PATIENTLY, *added)
 
 
 @pytest.fixture(scope="session")
 def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Gateway]:
-    """Yield an S3 gateway that all tests share: make a bucket of your own."""
+    """Yield an S3 gateway that all tests share. A test makes a bucket of its own."""
     with announce("an S3 gateway"):
         versitygw(lambda _: None)
         server = Gateway()
@@ -134,7 +134,7 @@ def gateway(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Return the settings of `local_operator` that are not usual, for modules to override."""
+    """Return unusual settings of `local_operator`, for modules to override."""
     return {}
 
 
@@ -147,7 +147,7 @@ def local_operator(
     operator_settings: dict[str, Any],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace. The test runs its driver pods here."""
     assert definitions
     name = request.path.stem.removeprefix("test_").replace("_", "-")
     folder = tmp_path_factory.mktemp(f"sluice-test-{name}")
@@ -163,7 +163,7 @@ def desk(local_operator: LocalOperator, tmp_path: Path) -> Desk:
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
-    """Keep tests from logging into a stream of an earlier test that pytest has closed."""
+    """Restore the logging after each test, since pytest closes the streams of that test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -174,13 +174,13 @@ def _logging_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def announce(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[None]]:
-    """Return the context manager that names a slow start on the terminal."""
+    """Return a context manager that names a slow start on the terminal."""
     return lambda what: _announced(request, what)
 
 
 @pytest.fixture
 def namespace(kube: localcluster.Cluster) -> Iterator[str]:
-    """Yield a namespace for one test alone, and delete it when the test ends."""
+    """Yield a namespace for one test alone. It is deleted when the test ends."""
     yield from _namespace(kube, "test-")
 
 
@@ -199,7 +199,7 @@ def _namespace(kube: localcluster.Cluster, prefix: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def foreign_for() -> Iterator[Callable[..., ForeignClient]]:
-    """Yield the function that makes the official Java client for a controller's address."""
+    """Yield a function that makes the official Java client for a controller's address."""
     clients: dict[tuple[str, User | None], ForeignClient] = {}
     with ExitStack() as stack:
 
@@ -220,14 +220,14 @@ def foreign(standalone: Standalone, foreign_for: Callable[..., ForeignClient]) -
 @pytest.fixture
 def scope(foreign: ForeignClient) -> str:
     """Return a new scope on the shared standalone server, which forgets it when it stops."""
-    name = f"test-{os.getpid()}-{next(_scopes)}"  # another lane may share the server
+    name = f"test-{os.getpid()}-{next(_scopes)}"  # another lane may use the same server
     foreign.create_scope(name)
     return name
 
 
 @pytest.fixture
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Return the function that puts a line into the test log, even while output is captured."""
+    """Return a function that puts a line into the test log, even while output is captured."""
     return _line(request)
 
 
@@ -243,13 +243,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out tests that only `make test-rest` runs, unless a mark or a name selects tests.
 
-    Let tests interrupt programs.
+    Set a handler of SIGINT, so that tests can interrupt programs.
     """
     if not config.option.markexpr and not any("::" in path for path in config.args):
         config.option.markexpr = "not exhaustive and not soak"
-    # A shell has what it starts in the background ignore SIGINT, and so would our programs, which
-    # tests interrupt as a person does at a terminal. In place of Python's own handler, asyncio.run
-    # would set another one for each call, and describe the task before in full.
+    # Programs that a shell starts in the background ignore SIGINT, and so would their children.
+    # Tests interrupt programs as a user does at a terminal. This handler is not Python's own, since
+    # asyncio.run would replace that one in each call, and describe the task in full before.
     signal.signal(signal.SIGINT, _interrupt)
 
 
@@ -268,10 +268,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "kube" in _fixtures(item) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_CLUSTER_SECONDS))
         lanes[_lane_of(item, alone, whole=whole)].append(item)
-    # While one lane has the operator alone, the other one runs tests that need none.
+    # While one lane has the operator alone, the other one runs tests without an operator.
     lanes["alone"].sort(key=lambda item: (item.path not in alone, item.path in mixed))
     lanes["pods"].sort(key=lambda item: "sluice" in _fixtures(item))
-    # The store with logins begins late: idle ones cost as well.
+    # The store with logins starts late, since an idle store takes processor time as well.
     lanes["outside"].sort(key=lambda item: "standalone_auth" in _fixtures(item))
     if lane := config.getoption("--lane"):
         items[:] = lanes.pop(lane)
@@ -340,7 +340,7 @@ def _fixtures(item: pytest.Item) -> frozenset[str]:
 
 
 def _turn_of(item: pytest.Item | None) -> tuple[Path, bool] | None:
-    """Return the module that takes the installed operator, and whether alone; None if none does."""
+    """Return the module that takes the installed operator, and whether it takes it alone."""
     if item is None:
         return None
     alone = item.get_closest_marker("alone") is not None
@@ -367,7 +367,7 @@ def pytest_runtest_protocol(
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Record the last test of each fixture."""
     see_last(session)
-    gc.freeze()  # thousands of tests live as long as the process: the collector can skip them
+    gc.freeze()  # the collector can skip thousands of tests that live as long as the process
 
 
 def pytest_unconfigure() -> None:

@@ -2,4 +2,4 @@
 
 
 class DistributionError(Exception):
-    """A release cannot be made. The message says why, and what to do."""
+    """A release that cannot be made. The message says why, and what to do."""

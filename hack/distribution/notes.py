@@ -18,10 +18,10 @@ _HEADING: Final = re.compile(r"^## \[?([^\]\s]+)\]?(?: - \d{4}-\d\d-\d\d)?$", re
 
 
 def notes_of(changelog: Path, version: str) -> str:
-    """Return the notes of a version. A commit between releases has those of the next one.
+    """Return the notes of a version. A commit between releases has those of the next release.
 
     Raises:
-        DistributionError: this is no version, or the changelog has nothing about it.
+        DistributionError: the version is malformed, or the changelog has nothing about it.
     """
     try:
         wanted = Version(version)

@@ -55,7 +55,7 @@ def bill(root: Path, version: str, epoch: int) -> str:
             entry["dependsOn"] += [other["bom-ref"] for other in others]
     # Debian's own dependencies are not listed.
     document["compositions"] = [{"aggregate": "incomplete", "assemblies": [program["bom-ref"]]}]
-    del document["serialNumber"]  # random
+    del document["serialNumber"]  # a random number
     name = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
     document["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_OID, name).urn
     return json.dumps(document, indent=1) + "\n"

@@ -1,9 +1,9 @@
 """Run the benchmarks: `python -m bench [--only KEY ...] [--pairs N] [--scale F]`.
 
 A group stands for its keys. `engine` and `archives` are copies and archives in a process of this
-machine. `scopes` are whole scopes by the command. `follow` are streams that are followed.
-`queries` are streams as tables. `operator` is the operator in a cluster. `scale` is an operator of
-thousands of resources.
+machine. `scopes` are whole scopes by the command. `follow` are streams that are followed. `queries`
+are streams as tables. `operator` is the operator in a cluster. `scale` is an operator of thousands
+of resources.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
-    """Measure. Return 0 if everything was run, even if goals were missed."""
+    """Measure. Return 0 if everything ran, even if goals were missed."""
     began = time.monotonic()
     with Spark() as spark, floor_processes() as floor:
         engine = [c.key for p in all_phases(spark, floor, 1) for c in p.comparisons]

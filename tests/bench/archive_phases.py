@@ -89,7 +89,7 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
             Archiving(name="little", source=little, spark=spark, fresh=True),
         ),
         (Comparison("archive_memory_growth", "much", "little", peak_rss, Goal("<", 1.1)),),
-        rehearsal=(),  # warmth does not matter to memory
+        rehearsal=(),  # a warm-up does not change peak memory
     )
 
 

@@ -257,7 +257,7 @@ def _address(lab: Lab, where: Where) -> StoreAddress:
 
 
 def _settings(lab: Lab) -> Settings:
-    """Return the settings of a process that knows the gateway's keys."""
+    """Return the settings of a process that has the gateway's keys."""
     keys = lab.folder / "credentials" / _LOGIN
     if not keys.is_dir():
         keys.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The floor of copies through our store client: two processes that only read and append."""
+"""The floor of copies through Sluice's store client: two processes that only read and append."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _QUIET = 0.2
 
 
 class Lab:
-    """One server at a time. A new one replaces it when enough was written to it.
+    """One server at a time. A new one replaces it after enough bytes were written to it.
 
     Args:
         say: callback for progress messages.
@@ -154,7 +154,7 @@ class Lab:
             shutil.rmtree(place / name, ignore_errors=True)
 
     def settle(self) -> None:
-        """Wait until the store has done its deferred work, so that no run pays for another's."""
+        """Wait for the store's deferred work, so that it does not slow the next run."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         while time.monotonic() < deadline:
             before = self.cpu_seconds

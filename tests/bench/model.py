@@ -89,7 +89,7 @@ class Source:
         return replace(self, events=max(1, round(self.events * scale)))
 
     def __str__(self) -> str:
-        """Return a text for people."""
+        """Return a description for users."""
         size = f"{self.size:,}"
         if self.kind == "mixed":
             size = f"{min(self._lengths):,} to {max(self._lengths):,}"
@@ -172,7 +172,7 @@ class Goal(NamedTuple):
         return bool(_RELATIONS[self.relation](value, self.bound))
 
     def __str__(self) -> str:
-        """Return a text for people."""
+        """Return a description for users."""
         return f"{self.relation} {self.bound:g}"
 
 
@@ -242,7 +242,10 @@ class Result:
     theirs: tuple[Run, ...]
 
     def __post_init__(self) -> None:
-        """Fail early: a number that a run lacks fails its phase, not the report of all phases."""
+        """Fail early if a run lacks a number.
+
+        So its phase fails, and not the report of all phases.
+        """
         _ = self.samples
 
     @property

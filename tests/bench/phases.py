@@ -121,7 +121,7 @@ def _parts(source: Source, spark: Spark, part_bytes: int) -> Phase:
             Comparison("stitchspeedup", "2 tasks", "1 task", speed, Goal(">=", 1.5)),
             Comparison("publish_vs_copy", "2 tasks", "2 tasks", _whole_to_publish, Goal(">=", 50)),
         ),
-        rehearsal=(both,),  # the store is warm after one gigabyte
+        rehearsal=(both,),  # one gigabyte warms up the store
     )
 
 
@@ -133,7 +133,7 @@ def _memory(little: Source, much: Source, spark: Spark) -> Phase:
             Sluice(name="little", source=little, spark=spark, fresh=True),
         ),
         (Comparison("memory_growth", "much", "little", peak_rss, Goal("<", 1.1)),),
-        rehearsal=(),  # warmth does not matter to memory
+        rehearsal=(),  # a warm-up does not change peak memory
     )
 
 

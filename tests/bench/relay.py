@@ -23,7 +23,7 @@ _MOST = 1 << 18
 
 
 class Relay:
-    """The relay, in its own process, so that it shares no interpreter lock with our threads.
+    """The relay, in its own process, so that it shares no interpreter lock with the test's threads.
 
     Args:
         round_trip: seconds that the relay adds between a request and its response.

@@ -1,4 +1,4 @@
-"""The results, as JSON for programs and as a table for people."""
+"""The results, as JSON for programs and as a table for users."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """The title for people, which says how meaningful the numbers are."""
+        """The title for users, which says how meaningful the numbers are."""
         text = f"Medians, and their ratios; comparisons are of {self._pairs} run(s) of each side"
         if self._scale != 1:
             text += f", DATA SCALED BY {self._scale:g}: no measure of the goals"

@@ -50,7 +50,7 @@ def _take_turn(side: Side, lab: Lab) -> Run:
         run = side.run(lab, target)
         others = machine_cpu_seconds() - busy - (lab.cpu_seconds - store) - run.cpu
         available = (time.monotonic() - begin) * cores()
-        lab.settle()  # so that the deferred work of the store counts, for fast sides too
+        lab.settle()  # counts the store's deferred work, for fast sides too
         store = lab.cpu_seconds - store
     return replace(run, store_cpu=store, others=max(0.0, others / available))
 

@@ -38,7 +38,7 @@ SMALL: Final = tuple(
 
 MANY: Final = 5000
 AT_ONCE: Final = 16
-"""Streams of one scope that a store makes in parallel."""
+"""Streams of a scope that a store makes in parallel."""
 
 RUNS: Final = 3
 
@@ -116,7 +116,7 @@ def measure_small(place: Place, say: Say) -> list[Measurement]:
         copy = _copy(place, source)
         seconds.append(_run(copy, len(SMALL)))
         say(f"{number} of {RUNS}: {len(SMALL)} streams in {seconds[-1]:.1f} s")
-    return [Measurement(RUN_KEY, tuple(seconds[1:]))]  # the first one was to get warm
+    return [Measurement(RUN_KEY, tuple(seconds[1:]))]  # the first run was the warm-up
 
 
 def measure_against_copies(place: Place, say: Say) -> list[Measurement]:

@@ -1,4 +1,4 @@
-"""A copy within a store that speaks TLS, against one within a store that speaks none.
+"""A copy within a store with TLS, against one within a store without.
 
 Only the step that reads and appends all bytes counts. Both stores run on this machine, so its
 processors also do the stores' part of the encryption.
@@ -29,7 +29,7 @@ _HEAP: Final = "6g"
 _WRITE_SECONDS: Final = 600.0
 _SOURCE: Final = Source.of_bytes(300e6, segments=4)
 _TRUST: Final = "SSL_CERT_FILE"
-"""The variable by which a client without a bundle trusts an authority beside no others."""
+"""The variable by which a client without a bundle trusts one authority and no others."""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class TreeWatch:
             with suppress(*_GONE):
                 for pid in _tree(self._root):
                     with suppress(*_GONE):
-                        self._ticks[pid] = sum(_times(pid)[:2])  # its own, not its children's
+                        self._ticks[pid] = sum(_times(pid)[:2])  # without those of children
 
 
 def peak_worker_rss(root: int) -> int | None:
@@ -166,4 +166,4 @@ def _memory(pid: int, field: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
-    return 0  # the process is ending and has no memory any more
+    return 0  # a process that is ending has no memory any more

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from localstore import ForeignClient
     from sluice.core.workloads.plan import Plan
 
-# The first test may build the image, beside others that need the processors.
+# The first test may build the image while other tests need the processors.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS = 1_200_000
 SOURCE = (f"pods-{uuid4().hex[:6]}", "events")
-BYTES_PER_SECOND = 16 << 20  # below, the driver moves all bytes itself
+BYTES_PER_SECOND = 16 << 20  # at a lower rate the driver moves all bytes itself
 _targets = itertools.count(1)
 
 
@@ -41,7 +41,7 @@ def store(kube: Cluster, announce: Callable[[str], Any]) -> ClusterStore:
 
 @pytest.fixture(scope="module")
 def java(store: ClusterStore) -> Iterator[ForeignClient]:
-    """Yield the official client, with the source written."""
+    """Yield the official client, which has written the source."""
     with store.foreign() as client:
         client.create(*SOURCE, segments=4)
         client.write(*SOURCE, events=EVENTS, keys=100)
@@ -80,7 +80,7 @@ def assert_copied(plan: Plan, store: ClusterStore, java: ForeignClient) -> None:
 def test_a_driver_copies_alone(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """A restricted pod without an API token copies exactly, and its log says whose copy it is."""
+    """A restricted pod without an API token copies exactly. Its log names the resource."""
     job = jobs.start(plan)
     end = job.ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
@@ -110,7 +110,10 @@ def test_a_driver_that_comes_late_succeeds(
 def test_executors_copy_for_a_driver(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """Two executors, as restricted as the driver and owned by its pod, are gone at the end."""
+    """Two executors are as restricted as the driver.
+
+    Its pod owns them, and they are gone at the end.
+    """
     job = jobs.start(plan, executors=2, bytes_per_second=BYTES_PER_SECOND)
     for pod in job.running(2):
         (owner,) = pod["metadata"]["ownerReferences"]
@@ -152,7 +155,7 @@ def test_executors_stage_what_a_live_target_is_far_behind(
 def test_a_copy_survives_its_executors(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """An executor that is killed midway is replaced, and the same driver copies exactly."""
+    """An executor that is killed midway is replaced. The same driver copies exactly."""
     job = jobs.start(plan, executors=2, bytes_per_second=BYTES_PER_SECOND)
     victim, _ = job.running(2)
     job.until_step("Transfer")
@@ -166,7 +169,7 @@ def test_a_copy_survives_its_executors(
 def test_the_next_driver_goes_on(
     jobs: DriverJobs, plan: Plan, store: ClusterStore, java: ForeignClient
 ) -> None:
-    """A driver whose pod is killed midway takes its executors along; the next one finishes."""
+    """If a driver's pod is killed midway, its executors go too. The next driver finishes."""
     first = jobs.start(plan, executors=1, bytes_per_second=BYTES_PER_SECOND)
     (executor,) = first.running(1)
     first.until_step("Transfer")
@@ -174,7 +177,7 @@ def test_the_next_driver_goes_on(
     second = jobs.start(plan, attempt=2)
     end = second.ended()
     assert (end.code, end.message) == (0, {"outcome": "Succeeded"}), end.log
-    assert "MakeTarget" not in [line.get("step") for line in end.log]  # it went on
+    assert "MakeTarget" not in [line.get("step") for line in end.log]  # it continued the copy
     name = executor["metadata"]["name"]
     second.until(
         "the executor is gone",
@@ -185,11 +188,11 @@ def test_the_next_driver_goes_on(
 
 @pytest.mark.exhaustive
 def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> None:
-    """At SIGTERM a driver ends before Kubernetes kills it, even in a long copy."""
+    """After SIGTERM a driver ends before Kubernetes kills it, even in a long copy."""
     job = jobs.start(plan, bytes_per_second=1 << 20)
     job.until_step("Transfer")
     name = job.pod["metadata"]["name"]
-    # A finalizer keeps the pod, so that its end can be read.
+    # A finalizer keeps the pod, so that the test can read its end.
     held = '{"metadata": {"finalizers": ["sluice.dev/test"]}}'
     jobs.run("patch", "pod", name, "--type=merge", f"--patch={held}")
     try:
@@ -203,7 +206,7 @@ def test_a_driver_that_is_told_to_stop_does(jobs: DriverJobs, plan: Plan) -> Non
 
 @pytest.mark.exhaustive
 def test_without_room_for_executors_the_driver_says_so(jobs: DriverJobs, plan: Plan) -> None:
-    """When none can be scheduled in time, the driver ends with a category of its own."""
+    """If no executor is scheduled in time, the driver fails with the category Scheduling."""
     much = {"requests": {"cpu": "900", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
     job = jobs.start(
         plan,

@@ -1,4 +1,4 @@
-"""What is in the image, and what it can do in a pod that may hardly do anything."""
+"""The contents of the image, and its abilities in a pod with few rights."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ import sluice.archive.objects.s3
 
 @pytest.fixture(scope="module")
 def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[..., str]]:
-    """Gives the function that runs words in a restricted pod with a /tmp; their output."""
+    """Yield a function that runs words in a restricted pod with a /tmp, and returns its output."""
     with announce("the image of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
     namespace = f"sluice-test-{uuid4().hex[:8]}"
@@ -151,7 +151,7 @@ def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def test_the_bill_of_materials_names_what_the_image_has(run: Callable[..., str]) -> None:
-    """Each package of Debian and of Python, and each jar, and nothing else; with licences."""
+    """The bill lists all packages of Debian and Python and all jars, with allowed licences only."""
     found = json.loads(run("python", "-c", PARTS))
     assert found["version"] == "dev"
     listed: dict[str, list[str]] = {"deb": [], "pypi": [], "jar": []}
@@ -169,7 +169,10 @@ def test_the_bill_of_materials_names_what_the_image_has(run: Callable[..., str])
 
 
 def test_the_image_is_lean_and_needs_only_tmp(run: Callable[..., str]) -> None:
-    """No tool to build or fetch with, nobody's settings, compiled Python, classes that fit Java."""
+    """The image has no build tools and none of a builder's settings.
+
+    Python is compiled, and Java starts from its archive of classes.
+    """
     found = json.loads(run("python", "-c", LOOK))
     assert found["user"] == [65532, 65532]
     assert found["writable"] == ["/tmp"]  # noqa: S108 - the emptyDir
@@ -181,12 +184,12 @@ def test_the_image_is_lean_and_needs_only_tmp(run: Callable[..., str]) -> None:
 
 
 def test_the_image_is_sluice(run: Callable[..., str]) -> None:
-    """Its words are Sluice's commands, and it counts events in C."""
+    """The image's words are Sluice's commands, and it counts events in C."""
     version = run("sluice", "--version")
     assert version.startswith("sluice, version")
     assert "counts events in C" in version
 
 
 def test_the_image_can_archive(run: Callable[..., str]) -> None:
-    """What was left out of Arrow's wheel is not needed for any format, nor for a bucket."""
+    """No format and no bucket needs the parts that were removed from Arrow's wheel."""
     assert run("python", "-c", ARCHIVE).split() == ["Segments", "Parquet", "EventObjects"]

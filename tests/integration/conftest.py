@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def cluster(
     request: pytest.FixtureRequest, announce: Callable[[str], AbstractContextManager[None]]
 ) -> Iterator[Cluster]:
-    """Yield a shared Pravega of four processes: keep to a scope of your own, leave all running."""
+    """Yield a shared Pravega of four processes.
+
+    A test uses its own scope, and leaves all running.
+    """
     servers = Cluster()
     with announce("a Pravega cluster of four processes"):
         servers.start()

@@ -1,4 +1,4 @@
-"""Waits for something that other processes do."""
+"""Waits for effects of other processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NeverHappenedError(AssertionError):
 
 
 PATIENCE: Final = 240.0
-"""Seconds after which something will never happen, even on a busy machine."""
+"""Seconds to wait for an event, enough for a busy machine."""
 
 PATIENTLY: Final = f"--timeout={PATIENCE:.0f}s"
 """kubectl's and Helm's option for the same patience."""

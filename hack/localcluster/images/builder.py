@@ -35,7 +35,8 @@ KEPT = 3
 EPOCH = 1735689600
 """The time that all files of an image have, in seconds since 1970: two builds give one digest.
 
-Java's archive of classes notes the times of its jars, so it is none that a program takes for unset.
+Java's archive of classes records the times of its jars. So it is a time that no program takes for
+unset.
 """
 
 _SECONDS = 600.0

@@ -48,7 +48,7 @@ _BATCH: Final = 500
 
 
 class _Deletion(NamedTuple):
-    """One run: seconds until 99 of 100 were gone, ours and theirs, and the phases of ours."""
+    """One run: seconds until 99 of 100 were gone, by Sluice and by Java, and Sluice's phases."""
 
     ours: float
     theirs: float
@@ -274,4 +274,4 @@ def _peak_memory(site: Site) -> float:
     """Return the operator's peak memory in bytes, from the kernel's own high-water mark."""
     words = ("exec", _OPERATOR, "--", "sh", "-c", "grep -h VmHWM: /proc/[0-9]*/status")
     lines = site.cluster.kubectl(f"--namespace={NAMESPACE}", *words).splitlines()
-    return max(int(line.split()[1]) for line in lines) * 1024.0  # the others are small
+    return max(int(line.split()[1]) for line in lines) * 1024.0  # the other processes are small

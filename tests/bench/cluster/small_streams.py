@@ -38,7 +38,7 @@ _SIZE: Final = SMALL[0].size
 def measure_small_streams(site: Site, say: Callable[[str], None]) -> list[Measurement]:
     """Apply copies of the scope one after the other, each into another scope.
 
-    After each, the Java client makes and fills streams of its own.
+    After each copy, the Java client makes and fills streams of its own.
 
     Args:
         site: the cluster to measure in.

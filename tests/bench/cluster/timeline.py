@@ -65,7 +65,7 @@ def moments(
     Args:
         copy: the copy's name in the namespace of the watches.
         seen: the objects that the watches reported, in the order of time.
-        log: the driver's log, one JSON object per line; the last of several streams counts.
+        log: the driver's log, one JSON object per line; of several streams, the last one counts.
         kind: the copy's kind.
     """
     found: dict[str, float] = {}

@@ -1,1 +1,1 @@
-"""Benchmarks of streams that are followed: delays, speed, cost, and how long they stand still."""
+"""Benchmarks of streams that are followed: delays, speed, cost, and interruptions."""

@@ -61,7 +61,7 @@ def measure_delays(place: Place, say: Say) -> list[Measurement]:
         for name in theirs:
             java.create(SCOPE, name, segments=SEGMENTS)
         mine, other, idle, memory = [], [], [], []
-        for number in range(RUNS + 1):  # the first turn is to get warm
+        for number in range(RUNS + 1):  # the first turn is the warm-up
             mine.append(_turn(place, ours.source, ours.target, lambda: ours.cpu_seconds))
             memory.append(ours.rss)
             before = ours.cpu_seconds
@@ -124,7 +124,7 @@ def _turn(place: Place, source: str, target: str, cpu: Callable[[], float]) -> _
 
 
 def _check(wrote: Paced, read: Delays) -> None:
-    """Raise BenchError if the writer did not keep its rate, or the reader did not come along."""
+    """Raise BenchError if the writer or the reader did not keep the rate."""
     for events, seconds in ((wrote.events, wrote.seconds), (read.events, _SECONDS)):
         if not 0.9 < events / seconds / RATE < 1.1:
             raise BenchError(f"{events / seconds:,.0f} events/s in place of {RATE:,}")

@@ -34,7 +34,7 @@ _EVERY: Final = 10.0
 """Seconds after which a follower compares, as in a copy by a resource."""
 
 _KEY: Final = "of the owner"
-"""The key by which a follower knows a wish to seal the source."""
+"""The key by which a follower recognises a wish to seal the source."""
 
 _PATIENCE: Final = 120.0
 _numbers = count(1)
@@ -100,7 +100,7 @@ class Followed:
             self._process.wait()
 
     def cut_over(self) -> float:
-        """Wish the cutover, wait for the end, and return the seconds that this took."""
+        """Wish the cutover, wait for the end, and return the seconds in between."""
         begun = time.monotonic()
         target = StreamName(scope=self.scope, stream=self.target)
         if not wish(self._uri, target, Wish(cutover="SealAndDrain"), _KEY):

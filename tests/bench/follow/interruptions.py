@@ -1,4 +1,4 @@
-"""How long a target stands still: after a kill, at a scale event, and at a cutover."""
+"""The time for which a target stands still: after a kill, at a scale event, and at a cutover."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measure_interruptions(place: Place, say: Say) -> list[Measurement]:
 
 
 def measure_cutover(place: Place, say: Say) -> list[Measurement]:
-    """Seal a source that is written to, several times: from the wish to the follower's end."""
+    """Seal a source several times during writes. Measure from the wish to the follower's end."""
     seconds = []
     java = place.java
     for number in range(_RUNS):

@@ -1,4 +1,4 @@
-"""How far a target is behind its source, sampled from the lengths of their segments.
+"""The lag of a target behind its source, sampled from the lengths of their segments.
 
 A stand-alone client reads the lengths, so nothing of Sluice takes part.
 """
@@ -25,7 +25,7 @@ _PATIENCE: Final = 120.0
 
 
 class Sample(NamedTuple):
-    """How far a target was behind.
+    """The lag of a target at a time.
 
     Attributes:
         at: the monotonic time in seconds.
@@ -39,16 +39,19 @@ class Sample(NamedTuple):
 
 
 class Lateness:
-    """How long segments have been behind: the age of the first byte that the target lacks.
+    """The time for which segments have been behind: the age of the first byte that a target lacks.
 
-    It is known to the time between two samples.
+    Its error is at most the time between two samples.
     """
 
     def __init__(self) -> None:
         self._ahead: defaultdict[int, deque[tuple[float, int]]] = defaultdict(deque)
 
     def take(self, at: float, segment: int, source: int, target: int) -> float:
-        """Take a segment's lengths in source and target, and return for how long it is behind."""
+        """Take a segment's lengths in source and target.
+
+        Return for how long it is behind, in seconds.
+        """
         ahead = self._ahead[segment]
         if source > (ahead[-1][1] if ahead else target):
             ahead.append((at, source))
@@ -93,7 +96,7 @@ class Lag:
         self._thread.join()
 
     def renew(self) -> None:
-        """Look which segments the source has by now, after a scale event."""
+        """Read the segments that the source has now, after a scale event."""
         info = self._java.info(self._scope, self._source)
         self._ids = tuple(sorted({*self._ids, *(segment.id for segment in info.segments)}))
 
@@ -111,7 +114,7 @@ class Lag:
         """Wait for a sample, and return it.
 
         Args:
-            wanted: tells whether it is the one.
+            wanted: function that recognises the sample.
             since: only later samples count, of a monotonic time in seconds.
         """
         until = time.monotonic() + _PATIENCE
@@ -126,7 +129,7 @@ class Lag:
         raise BenchError(f"{self._target} stays behind: {self._samples[-1:]}")
 
     def wait_below(self, seconds: float, *, since: float) -> float:
-        """Wait until the target is less than that behind, and return the time of that sample."""
+        """Wait until the target is less behind than that. Return the time of the sample."""
         return self.wait(lambda sample: sample.late < seconds, since=since).at
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""How exactly a follower keeps to a limit, and how soon to a new one."""
+"""The precision with which a follower keeps to a limit, and the delay of a new limit."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _WINDOW: Final = 0.5
 def measure_limits(place: Place, say: Say) -> list[Measurement]:
     """Follow events that a writer has written at once, and change a limit midway.
 
-    A limit counts the bytes that are appended and those that are read back, as for any copy. So
-    the follower moves twice the bytes until it ends, when all of them are compared.
+    A limit counts appended bytes and bytes that are read back, as for any copy. So the follower
+    moves twice the bytes until it ends, when it has compared all of them.
     """
     errors, counts = [], {}
     for limit in _LIMITS:
@@ -64,7 +64,7 @@ def _speed(place: Place, limit: int) -> float:
 
 
 def _change(place: Place) -> float:
-    """Return the seconds after which a follower is as fast as a new limit allows."""
+    """Return the seconds until a follower is as fast as a new limit allows."""
     slow, fast = _LIMITS[:2]
     with followed(place) as ours, ours.lag() as lag:
         ours.limit(slow)

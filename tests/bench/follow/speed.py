@@ -1,4 +1,4 @@
-"""The highest rate that is followed, and the speed at which a follower catches up."""
+"""The highest rate that a follower keeps up with, and its speed when it catches up."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _WARM: Final = 3.0
 _SECONDS: Final = 10.0
 _MOST: Final = 1.0
 _BACKLOG: Final = 2_000_000
-"""Events that a follower has to catch up with."""
+"""Events of a backlog, which a follower catches up with."""
 
 _FULL: Final = 0.95
-"""Share of its rate that a writer has to reach, on processors that it shares."""
+"""Share of its rate that a writer must reach, on shared processors."""
 
 
 def measure_speed(place: Place, say: Say) -> list[Measurement]:
@@ -62,7 +62,7 @@ def _at(java: ForeignClient, ours: Followed, rate: int) -> tuple[float, float]:
 
 
 def _catch_up(java: ForeignClient, ours: Followed) -> float:
-    """Return the speed of a follower that has much to follow."""
+    """Return the speed of a follower with a large backlog."""
     ours.kill()
     java.write(ours.scope, ours.source, events=_BACKLOG, size=SIZE, keys=KEYS)
     with ours.lag() as lag:

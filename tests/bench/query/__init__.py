@@ -1,1 +1,1 @@
-"""Benchmarks of streams as tables, of queries, and of those who watch them."""
+"""Benchmarks of streams as tables, of queries, and of their viewers."""

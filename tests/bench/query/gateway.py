@@ -36,7 +36,7 @@ class OneQuery(Queries):
         self._store = store
 
     async def look(self, name: QueryName) -> FoundQuery:
-        """See Queries."""
+        """Return the query, as `Queries.look` does."""
         body = {
             "metadata": {"namespace": name.namespace, "name": name.name, "uid": "bench"},
             "status": {"queryID": QUERY_ID},
@@ -45,12 +45,12 @@ class OneQuery(Queries):
         return FoundQuery(body, self._resource, status, STREAM)
 
     async def open(self, seen: FoundQuery) -> RowSource:
-        """See Queries."""
+        """Return the source of its rows, as `Queries.open` does."""
         return RowSource(self._store, seen.sink, QUERY_ID, "bench")
 
 
 async def main(uri: str) -> None:
-    """Serve until the process is told to stop."""
+    """Serve until a signal ends the process."""
     text = manifest(uri, StreamName(scope=STREAM.scope, stream="clicks"))
     (resource,) = load(text, copies=False).queries
     store = connect(StoreAddress(uri=uri), Settings())

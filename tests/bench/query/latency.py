@@ -1,4 +1,4 @@
-"""How long a window's row takes: by a query of Spark, and by one process that does no more.
+"""The latency of a window's row: by a query of Spark, and by a minimal process.
 
 Both read the same events, count them by second and key, and append the rows to a stream, which is
 followed as the gateway follows it. The latency of a row is the time from the end of its window to
@@ -51,11 +51,11 @@ KEYS: Final = (LATENCY_KEY, SPREAD_KEY)
 _SCOPE: Final = "bench-latency"
 _KEYS: Final = 20
 _RATE: Final = 1000
-"""Events a second."""
+"""Events per second."""
 _TICK: Final = 0.02
 """Seconds from one append of the writer to the next."""
 _WARM: Final = 30
-"""Seconds behind the first row that do not count."""
+"""Seconds after the first row that do not count."""
 _SECONDS: Final = 40
 """Seconds that count."""
 _PATIENCE: Final = 180
@@ -101,7 +101,7 @@ def _told(who: str, delays: list[float]) -> str:
 
 
 def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> list[float]:
-    """Return the latencies of the rows that come while a stream is written."""
+    """Return the latencies of the rows that come while a stream is written, in seconds."""
     name = f"clicks-{next(_NUMBERS)}"
     source = StreamName(scope=_SCOPE, stream=name)
     store.create_stream(source, StreamConfig(scaling=Scaling(min_segments=2)))
@@ -113,7 +113,7 @@ def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> 
 
 
 def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
-    """Follow a result, and return the latencies of its rows, once it has come for a while."""
+    """Follow a result. After the warm-up, return the latencies of its rows in seconds."""
     found: list[float] = []
     begin, last = float("inf"), time.time() + _PATIENCE
     until("the query has made its sink", lambda: store.describe(sink) is not None)
@@ -137,7 +137,7 @@ def _end(text: bytes) -> float:
 
 @contextmanager
 def _writing(store: Store, stream: StreamName) -> Iterator[None]:
-    """Write events of the present during the block."""
+    """Write events with the present time during the block."""
     ended = threading.Event()
 
     def write() -> None:
@@ -214,7 +214,7 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
 
 
 def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
-    """Do the same in a thread of this process, without any state that survives it."""
+    """Do the same in a thread of this process, without state that survives it."""
     source, sink = (StreamName(scope=_SCOPE, stream=one) for one in (name, f"{name}-counts"))
     ended = threading.Event()
     described = store.describe(source)

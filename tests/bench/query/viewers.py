@@ -70,7 +70,7 @@ def measure_viewers(place: Place, say: Say) -> list[Measurement]:
 
 
 class _Audience:
-    """Viewers of the query, of whom the first one reads the rows.
+    """Viewers of the query. The first one reads the rows.
 
     Attributes:
         hops: the seconds from append to arrival of each row.
@@ -83,7 +83,7 @@ class _Audience:
         self._seated = asyncio.Semaphore(0)
 
     async def view(self, *, timed: bool) -> None:
-        """Receive all events, until this is cancelled."""
+        """Receive all events, until the task is cancelled."""
         async with self._session.get(self._address) as answer:
             answer.raise_for_status()
             fresh = False
@@ -126,7 +126,7 @@ async def _run(rows: ResultRows, pid: int, address: str) -> tuple[float, list[fl
 
 
 def _write(rows: ResultRows) -> None:
-    """Write rows each second: this is the load, whose pace is the clock's."""
+    """Write rows each second, by the clock. This is the load."""
     due = time.monotonic()
     for _ in range(_SECONDS):
         rows.add({"k": f"key-{at}", "n": at, "sent": str(time.time())} for at in range(_ROWS))
@@ -136,7 +136,7 @@ def _write(rows: ResultRows) -> None:
 
 @contextmanager
 def _gateway(uri: str) -> Iterator[tuple[int, str]]:
-    """Run a gateway in a process of its own."""
+    """Run a gateway in its own process. Yield its pid and address."""
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     command = [sys.executable, "-m", "bench.query.gateway", uri]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -36,7 +36,7 @@ MISTAKEN: Final = 5_000
 RUNS: Final = 3
 
 SECONDS: Final = 120.0
-"""Seconds that are measured once all resources say what is wrong."""
+"""Seconds of the measurement, once all resources have their conditions."""
 
 _AWAY: Final = "tcp://127.0.0.1:9"
 _QUOTA: Final = {
@@ -48,7 +48,7 @@ _QUOTA: Final = {
 
 
 def measure_submits(site: Site, say: Say, *, scale: float) -> list[Measurement]:
-    """Apply copies at once, where a quota keeps pods away, and count Jobs and calls.
+    """Apply copies at once under a quota that allows no pods, and count Jobs and calls.
 
     Then delete such a namespace, with other resources in it, while its copies are at work.
     """
@@ -110,7 +110,7 @@ def measure_namespace(site: Site, say: Say, *, scale: float) -> list[Measurement
     """Delete a namespace of 2,000 resources while 100 of its copies are at work.
 
     Raises:
-        BenchError: it does not go, or a stream of it is left in the store.
+        BenchError: the namespace does not go, or a stream of it is left in the store.
     """
     over, streams, count = (max(4, round(one * scale)) for one in (OVER, STREAMS, SUBMITS))
     with namespace(site) as name, Operator(site, [name]) as operator:
@@ -140,7 +140,7 @@ def measure_namespace(site: Site, say: Say, *, scale: float) -> list[Measurement
 
 
 def measure_invalid(site: Site, say: Say, *, scale: float) -> list[Measurement]:
-    """Make resources that the API server admits, and no operator can carry out."""
+    """Make resources that the API server admits and no operator can carry out."""
     count = max(4, round(MISTAKEN * scale))
     bodies = [filling.copy("none", f"copy-{n}", **_profile(n)) for n in range(count)]
     return _measure_waiting(site, say, INVALID_KEYS, site.store.controller_uri, bodies)
@@ -155,14 +155,14 @@ def measure_away(site: Site, say: Say, *, scale: float) -> list[Measurement]:
 
 
 def _profile(number: int) -> Object:
-    """Return a mistake in a spec: a profile that does not exist."""
+    """Return a spec with a mistake: a profile that does not exist."""
     return {"runtime": {"profile": f"none-{number}"}}
 
 
 def _measure_waiting(
     site: Site, say: Say, keys: tuple[str, str], uri: str, bodies: list[Object]
 ) -> list[Measurement]:
-    """Measure an operator of resources that all wait until people mend them."""
+    """Measure an operator whose resources all wait until a user mends them."""
     with namespace(site) as name, Operator(site, [name]) as operator:
 
         async def make(api: Api) -> None:
@@ -199,13 +199,13 @@ def _measure_waiting(
 
 
 def _jobs(operator: Operator, before: lives.Samples) -> float:
-    """Count the Jobs that the operator has made since."""
+    """Return the number of Jobs that the operator has made since then."""
     grown = lives.growth(before, operator.metrics())
     return total(grown, "sluice_api_calls_total", verb="create", resource="jobs")
 
 
 def _told(operator: Operator) -> float:
-    """Count the statuses that were written."""
+    """Return the number of written statuses."""
     samples = operator.metrics()
     kinds = ("streamcopies/status", "ephemeralstreams/status")
     return sum(total(samples, "sluice_api_calls_total", resource=one) for one in kinds)

@@ -1,4 +1,4 @@
-"""Make thousands of resources at the API server, and delete them."""
+"""Functions that make thousands of resources at the API server, and delete them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.kube.api.kinds import Kind, Object
 
 AT_ONCE: Final = 16
-"""Calls at a time."""
+"""The most calls at a time."""
 
 STORE: Final = "local"
 
@@ -54,9 +54,9 @@ async def make(api: Api, namespace: str, kind: Kind, bodies: Iterable[Object]) -
 
 
 async def make_done(api: Api, namespace: str, bodies: Iterable[Object]) -> None:
-    """Make StreamCopies that were done long ago: the operator's own last word is their status.
+    """Make StreamCopies that were done long ago, with the status that the operator left.
 
-    So the operator, whose cluster has the name of the namespace, has nothing to change.
+    The operator's cluster has the name of the namespace, so it has nothing to change.
     """
     decided = reconcile(copies.begun(), copies.world(answer=copies.WHOLE)).status
     status = decided.model_copy(update={"job_ref": None}).dump()
@@ -81,7 +81,7 @@ async def make_done(api: Api, namespace: str, bodies: Iterable[Object]) -> None:
 
 
 async def free(api: Api, namespace: str) -> None:
-    """Take the finalizers off all resources of a namespace, which is being deleted."""
+    """Remove the finalizers of all resources in a namespace that is being deleted."""
     for kind in OWN.values():
         held = [
             body["metadata"]["name"]
@@ -97,7 +97,7 @@ async def free(api: Api, namespace: str) -> None:
 
 
 async def each(work: Callable[[Any], Coroutine[Any, Any, None]], items: Iterable[Any]) -> None:
-    """Do something with each item, some at a time."""
+    """Run a coroutine for each item, at most `AT_ONCE` at a time."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def in_turn(item: Any) -> None:

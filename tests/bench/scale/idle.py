@@ -26,13 +26,13 @@ COUNTS: Final = (1_000, 5_000, 10_000)
 PARTS: Final = ("synced_s", "cpu_cores", "calls_per_min", "memory_MB", "look_p99_s")
 
 SECONDS: Final = 120.0
-"""Seconds of rest that are measured: two rounds of the resync."""
+"""Seconds of the measurement at rest: two rounds of the resync."""
 
 CHANGES: Final = 200
-"""Changes of single resources, one after the other has been answered, and a pause between."""
+"""Changes of single resources. Each waits for the answer to the last one, and for a pause."""
 
 _STRIDE: Final = 7_919
-"""A prime: the changes are spread over the resources."""
+"""A prime number, which spreads the changes over the resources."""
 
 _PAUSE: Final = 0.1
 _SETTLING: Final = 15.0
@@ -90,7 +90,7 @@ def measure_idle(site: Site, say: Say, *, scale: float) -> list[Measurement]:
 
 
 def _measurements(whole: int, count: int, rest: Rest) -> list[Measurement]:
-    looks = whole / 30  # a minute: each is looked at once in thirty rounds
+    looks = whole / 30  # per minute, since each resource is looked at once in thirty rounds
     p99 = sorted(rest.answers)[int(len(rest.answers) * 0.99)]
     calls = {f"{name} a minute": number for name, number in rest.calls.items()}
     calls |= {f"store: {name} a minute": number for name, number in rest.store.items()}
@@ -177,7 +177,7 @@ def _rest(site: Site, operator: Operator, name: str, count: int, say: Say) -> Re
 async def _answers(site: Site, name: str, streams: int) -> list[float]:
     """Ask for looks at single streams. Return the seconds until each status answers.
 
-    A look is over before its status is written, so these are a little longer than until a look.
+    A look ends before its status is written, so the look itself took a little less.
     """
     found: list[float] = []
     names = [f"stream-{n * _STRIDE % streams}" for n in range(CHANGES)]
@@ -228,10 +228,10 @@ def _delete_some(site: Site, operator: Operator, name: str, count: int) -> float
 
 
 def _streams(operator: Operator) -> float:
-    """Count the EphemeralStreams that have their streams."""
+    """Return the number of EphemeralStreams that have their streams."""
     return total(operator.metrics(), "sluice_ephemeral_streams", state="Ready")
 
 
 def _all_streams(operator: Operator) -> float:
-    """Count the EphemeralStreams."""
+    """Return the number of EphemeralStreams."""
     return total(operator.metrics(), "sluice_ephemeral_streams")

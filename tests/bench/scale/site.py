@@ -1,7 +1,7 @@
 """The site of measurements with thousands of resources: a cluster, a store, an operator process.
 
-The operator is a process of this machine, so its processor time and memory are read from the
-kernel. It serves namespaces of its own, at the real API server.
+The operator is a process of this machine, so the kernel tells its processor time and memory. It
+serves namespaces of its own, at the real API server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 PATIENCE: Final = 1800.0
-"""Seconds after which something will not happen any more, even on a busy machine."""
+"""Seconds to wait for an event, enough for a busy machine."""
 
 RESYNC: Final = 60
 """Seconds between two rounds of the operator's resync: the chart's value."""
@@ -55,7 +55,7 @@ class Site:
     folder: Path
 
     def run(self, work: Callable[[Api], Awaitable[None]]) -> None:
-        """Run something with a client of the API server that is not the operator's."""
+        """Run a coroutine with a client of the API server that is not the operator's."""
 
         async def with_client() -> None:
             async with self.connected() as api:
@@ -86,7 +86,7 @@ class Operator:
     """An operator process and its use of resources.
 
     Args:
-        site: where it runs.
+        site: the site where it runs.
         namespaces: the namespaces that it serves.
     """
 
@@ -105,45 +105,45 @@ class Operator:
         self.began = 0.0
 
     def __enter__(self) -> Self:
-        """Start it. It is not ready yet."""
+        """Start the operator. It is not ready yet."""
         self.began = time.monotonic()
         self._process.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the operator."""
         self._process.__exit__()
 
     @property
     def pid(self) -> int:
-        """The id of its process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def seconds(self) -> float:
-        """Seconds since its start."""
+        """Seconds since the start."""
         return time.monotonic() - self.began
 
     @property
     def cpu(self) -> float:
-        """Its processor seconds so far."""
+        """The operator's processor seconds so far."""
         return usage.cpu_seconds(self.pid)
 
     @property
     def peak(self) -> int:
-        """The most bytes of memory that it has had."""
+        """The operator's peak memory, in bytes."""
         return usage.peak_rss(self.pid)
 
     @property
     def memory(self) -> int:
-        """The bytes of memory that it has."""
+        """The operator's present memory, in bytes."""
         return usage.rss(self.pid)
 
     def until(self, what: str, check: Callable[[], bool]) -> float:
-        """Wait until a check is true, and return the seconds since the process began.
+        """Wait until a check is true. Return the seconds since the process began.
 
         Raises:
-            BenchError: it never is, or the process ended.
+            BenchError: the check never becomes true, or the process ended.
         """
         deadline = time.monotonic() + PATIENCE
         while not check():
@@ -156,25 +156,25 @@ class Operator:
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether /readyz says so."""
+        """Tell whether /readyz succeeds."""
         return self._process.probe("readyz")[0] == 200
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether /livez says so."""
+        """Tell whether /livez succeeds."""
         return self._process.probe("livez")[0] == 200
 
     def metrics(self) -> Samples:
-        """Return its metrics; none while it does not serve them."""
+        """Return the operator's metrics; none while it does not serve them."""
         return lives.samples(self._process.probe("metrics")[1])
 
     def waiting(self) -> float:
-        """Count the resources that wait for a worker."""
+        """Return the number of resources that wait for a worker."""
         return total(self.metrics(), "sluice_queue_depth")
 
 
 def total(samples: Samples, name: str, **labels: str) -> float:
-    """Add up the samples of a metric that have some labels."""
+    """Return the sum of a metric's samples with some labels."""
     return sum(
         value
         for (metric, found), value in samples.items()
@@ -219,7 +219,7 @@ def namespace(site: Site) -> Iterator[str]:
 
 
 def dismantle(site: Site, name: str) -> None:
-    """Delete a namespace. Finalizers come off here, as the store of its resources is given up."""
+    """Delete a namespace. Remove all finalizers, since the store of its resources goes as well."""
     from bench.scale import filling  # noqa: PLC0415 - it needs this module
 
     site.cluster.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")

@@ -1,4 +1,4 @@
-"""Archives in a bucket or a volume, and restores, by an operator from their resources.
+"""Archives in a bucket or a volume, and their restores, by an operator from resources.
 
 The operator is a process at a real API server. The test runs the driver pods
 (`support.cluster.kubelet`).
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
     from support.tenants.desk import Desk
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 2000, 32
@@ -126,7 +126,7 @@ MARKET = (
     Sketch(name="events", events=200, policy=BY_SIZE),
     Sketch(name="empty", segments=3),
 )
-"""One of them is called like a folder of archives."""
+"""Streams to archive. One has the name of a folder of archives."""
 
 
 @pytest.mark.exhaustive
@@ -158,7 +158,7 @@ def test_a_scope_goes_to_a_bucket_and_back(
     status = desk.until_reason("sccp", "back", "Succeeded", "PartiallySucceeded", "Failed")
     assert status["streams"]["summary"] == "3/3", status
     after = seen(standalone.segment_store, foreign, scope)
-    # Ids continue after those of the earlier stream of the name.
+    # The store continues the segment ids of the earlier stream of the name.
     assert_equal(before, after, same_ids=False)
     for name in ("away", "back"):
         desk.tenant.of_scopes.until_tidied(name)

@@ -31,7 +31,7 @@ def local_operator(
     archive_env: ArchiveCrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace. The test runs its driver pods here."""
     folder = tmp_path_factory.mktemp("sluice-test-archive-crash")
     with opened(kube, folder, archive_env.uri) as made:
         made.tenant.apply(*archive_env.stores(folder))
@@ -49,7 +49,7 @@ def hits(local_operator: LocalOperator) -> Iterator[Hits]:
 def scene_of(
     cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path, local_operator: LocalOperator
 ) -> OperatorScene:
-    """Return the work, and who dies."""
+    """Return the work, and the process that dies."""
     if cell.point.deed != "delete":
         return OperatorScene(env, cell.name, folder, local_operator)
     if cell.victim == "gateway":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from support.crash.archive_crash_env import ArchiveCrashEnv
     from support.crash.crash_scenes import Scene
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
 
 COMMANDS = [cell for cell in REACHABLE if cell.victim != "operator" and cell.point.deed != "delete"]
@@ -37,7 +37,7 @@ def hits() -> Iterator[Hits]:
 
 
 def scene_of(cell: ArchiveCell, env: ArchiveCrashEnv, folder: Path) -> Scene:
-    """Return the work, and who dies."""
+    """Return the work, and the process that dies."""
     match cell.victim:
         case "driver":
             return DriverScene(env, cell.name, folder)

@@ -1,4 +1,4 @@
-"""Drivers that meet, an abort under a driver, and a bookie that dies: beside the crash table."""
+"""Cases beside the crash table: drivers that meet, an abort under a driver, a bookie that dies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_two_drivers_of_one_plan_copy_it_once(env: CrashEnv, tmp_path: Path) -> 
 
 @pytest.mark.exhaustive
 def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(env: CrashEnv, tmp_path: Path) -> None:
-    """Aborting a running copy ends its driver, deletes all of it, and a new run starts anew."""
+    """An abort of a running copy ends its driver and deletes all of it. A new run starts anew."""
     target = "aborted"
     copy = env.copy(tmp_path, target)
     hold = env.hold_up(MIDWAY, target)
@@ -59,7 +59,7 @@ def test_an_aborted_copy_leaves_nothing_and_can_be_run_again(env: CrashEnv, tmp_
 
 @pytest.mark.exhaustive
 def test_a_copy_survives_the_death_of_a_bookie(env: CrashEnv, tmp_path: Path) -> None:
-    """After SIGKILL and restart of the bookie midway the same run goes on and copies exactly."""
+    """After SIGKILL and restart of the bookie midway, the same run goes on and copies exactly."""
     target = "bookie"
     hold = env.hold_up(MIDWAY, target)
     with BookieScene(env, target, tmp_path) as scene:

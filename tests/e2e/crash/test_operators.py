@@ -28,7 +28,7 @@ def local_operator(
     env: CrashEnv,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalOperator]:
-    """Yield an operator on this machine, and a namespace whose driver pods are run here."""
+    """Yield an operator on this machine, and a namespace. The test runs its driver pods here."""
     folder = tmp_path_factory.mktemp("sluice-test-crash")
     with opened(kube, folder, env.uri) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Sluice in a cluster, installed by Helm, a Pravega beside it, and a namespace for each test."""
+"""Sluice in a cluster, installed by Helm, with a Pravega and a namespace for each test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SMALL: dict[str, Any] = {
 }
 VALUES: dict[str, Any] = {
     "watch": {"excludedNamespaces": [EXCLUDED]},
-    "operator": {"resyncSeconds": 5, "replicas": 1},  # tests look at one pod, or kill it
+    "operator": {"resyncSeconds": 5, "replicas": 1},  # tests read from the only pod, or kill it
     "driver": {"namespaces": [EXECUTOR_NAMESPACE]},
     "profiles": {
         "default": {
@@ -82,7 +82,7 @@ def java(store: ClusterStore) -> Iterator[ForeignClient]:
 
 @pytest.fixture(scope="session")
 def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterStore]:
-    """Yield another Pravega, which knows its users."""
+    """Yield another Pravega, with logins."""
     found = ClusterStore(kube, auth=True, heap="1g")
     with announce("Pravega with logins"):
         found.up(lambda _: None)
@@ -92,14 +92,14 @@ def guarded(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterSt
 
 @pytest.fixture(scope="session")
 def guarded_java(guarded: ClusterStore) -> Iterator[ForeignClient]:
-    """Yield the official Java client, logged in there."""
+    """Yield the official Java client of the Pravega with logins."""
     with guarded.foreign(heap="512m") as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None]:
-    """Return the function that installs Sluice with the tests' values, and others on top."""
+    """Return a function that installs Sluice with the tests' values and further ones."""
     with announce("the images of Sluice"):
         image = kube.provide(sluice_image(), say=lambda _: None)
         queries = {"image": kube.provide(query_image(), say=lambda _: None)}
@@ -112,14 +112,14 @@ def release(kube: Cluster, announce: Callable[[str], Any]) -> Callable[..., None
 
 @pytest.fixture(scope="session", autouse=True)
 def _kstatus(announce: Callable[[str], Any]) -> None:
-    """Compile kstatus before a test's copy runs, since the copy would end during it."""
+    """Compile kstatus before any test's copy runs. Otherwise the copy would end meanwhile."""
     with announce("kstatus"):
         program()
 
 
 @pytest.fixture(scope="session")
 def sluice(kube: Cluster, release: Callable[..., None], announce: Callable[[str], Any]) -> Operator:
-    """Return Sluice, installed by Helm."""
+    """Return the operator of Sluice, installed by Helm."""
     restrict(kube, EXECUTOR_NAMESPACE)
     with announce("Sluice by Helm"), one_at_a_time("helm"):
         release()
@@ -127,7 +127,7 @@ def sluice(kube: Cluster, release: Callable[..., None], announce: Callable[[str]
 
 
 class Operator:
-    """The operator's pod."""
+    """The operator's Deployment and pods."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -151,12 +151,12 @@ class Operator:
         return self.cluster.kubectl(f"--namespace={NAMESPACE}", *words, timeout=timeout)
 
     def kill(self) -> None:
-        """Kill the operator's pod at once. The Deployment makes another."""
+        """Kill the operator's pod at once. The Deployment makes another one."""
         selector = "--selector=app.kubernetes.io/component=operator"
         self.run("delete", "pods", selector, "--force", "--grace-period=0")
 
     def crash(self) -> None:
-        """Kill the process in its pod with SIGKILL, and wait until another runs there."""
+        """Kill the process in the operator's pod with SIGKILL. Wait until another one runs."""
         before = self._starts()
         with suppress(LocalClusterError):  # the kill ends the shell too
             self.run("exec", "deployment/sluice-operator", "--", "sh", "-c", "kill -9 -1")
@@ -164,14 +164,14 @@ class Operator:
         self.ready()
 
     def _starts(self) -> list[str]:
-        """Return the containers that have run in the operator's pods, one after the other."""
+        """Return the IDs of the containers of the operator's pods, which change with each start."""
         path = "jsonpath={.items[*].status.containerStatuses[*].containerID}"
         selector = "--selector=app.kubernetes.io/component=operator"
         return self.run("get", "pods", selector, f"--output={path}").split()
 
     @property
     def leader(self) -> str:
-        """The name of the pod whose operator works; empty for none."""
+        """The name of the pod whose operator works; empty if none does."""
         path = "jsonpath={.spec.holderIdentity}"
         found = self.run("get", "lease", "sluice-operator", "--output", path)
         return found.partition("_")[0]
@@ -192,7 +192,7 @@ class Operator:
 
 @pytest.fixture(scope="session")
 def landlord(kube: Cluster, sluice: Operator, store: ClusterStore) -> Iterator[None]:
-    """Wait until all namespaces of the tests are gone in the end."""
+    """At the end, wait until all namespaces of the tests are gone."""
     assert sluice
     assert store
     yield
@@ -211,7 +211,7 @@ def tenant(
 
 @pytest.fixture(scope="session")
 def gate(kube: Cluster, sluice: Operator, guarded: ClusterStore) -> Iterator[Gate]:
-    """Yield a gate before the store that knows its users. `locked` opens it after each test."""
+    """Yield a gate before the store with logins. `locked` opens it after each test."""
     with Gate(kube, guarded, sluice.image) as found:
         yield found
 
@@ -234,7 +234,7 @@ def locked(
 
 @pytest.fixture
 def locked_scope(guarded_java: ForeignClient, locked: Tenant) -> str:
-    """Return a new scope of the store that knows its users."""
+    """Return a new scope of the store with logins."""
     guarded_java.create_scope(locked.namespace)
     return locked.namespace
 
@@ -273,7 +273,7 @@ def small(store: ClusterStore, java: ForeignClient, kube: Cluster) -> Source:
 def _written(
     store: ClusterStore, java: ForeignClient, kube: Cluster, name: str, events: int
 ) -> Source:
-    """Write a stream unless it exists: a store may stay from one run to the next."""
+    """Write a stream unless it exists. A store may stay from one run to the next."""
     scope, stream = "source", f"{name}-{events}"
     with one_at_a_time("source"):
         java.create_scope(scope)
@@ -288,7 +288,7 @@ def _written(
 
 @pytest.fixture
 def whole(java: ForeignClient, tenant: Tenant) -> Callable[..., None]:
-    """Return the function that compares a target with its source, by foreign programs.
+    """Return a function that compares a target with its source, by foreign programs.
 
     Any reader reads equal segments equally. So the official reader reads only on request, once for
     each way of publishing.

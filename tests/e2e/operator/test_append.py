@@ -23,7 +23,7 @@ LIVE = 50
 
 @pytest.fixture
 def streams(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Return a stream of 20,000 events that was scaled, and one with other key ranges."""
+    """Return a scaled stream of 20,000 events, and a stream with other key ranges."""
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=KEYS)
     assert java.scale(scope, "orders")
@@ -47,7 +47,7 @@ def test_stream_in_use_is_appended_to_once_by_each_resource(
     streams: tuple[str, str],
     say: Callable[[str], None],
 ) -> None:
-    """A resource appends once, beside a writer that notices nothing. Another appends again.
+    """Each resource appends once, beside a writer that notices nothing.
 
     The columns say so, and the target has its key ranges again.
     """

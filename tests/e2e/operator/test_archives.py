@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from support.tenants.tenant import Object, Tenant
 
 PARTS = (200_000, 150_000, 50_000)
-"""Events before the stream is split, before it is merged, and after: so many take Spark."""
+"""Events before the split, before the merge, and afterwards: enough for Spark."""
 
 FEW = 100
-"""Events of another stream, which a driver copies without."""
+"""Events of a small stream, which a driver copies without Spark."""
 
 SLOW = {"bytesPerSecond": "1Mi"}  # 40 s for the whole stream
 EXECUTORS = {"runtime": {"executors": 1}}
@@ -95,7 +95,7 @@ def gateway(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[ClusterGa
 
 @pytest.fixture
 def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
-    """Yield the namespace whose drivers may make executors, with archives meant."""
+    """Yield the namespace whose drivers may make executors. Its copies are StreamArchives."""
     yield replace(executor_tenant, copies="sarc")
     kinds = "sarc,scopy,sccp,sst"
     executor_tenant.run("delete", kinds, "--all", PATIENTLY)
@@ -103,7 +103,7 @@ def shop(executor_tenant: Tenant) -> Iterator[Tenant]:
 
 @pytest.fixture
 def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
-    """Return a StreamStore in the bucket, whose Secret is there."""
+    """Return the backend of a StreamStore in the bucket. Its Secret exists."""
     keys = {"accessKeyId": gateway.access, "secretAccessKey": gateway.secret}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
     shop.apply(secret | {"stringData": keys})
@@ -119,7 +119,7 @@ def bucket(shop: Tenant, gateway: ClusterGateway) -> Object:
 
 @pytest.fixture
 def claim(kube: Cluster, shop: Tenant) -> Iterator[Object]:
-    """Yield a StreamStore in a claim that pods mount."""
+    """Yield the backend of a StreamStore in a claim that pods mount."""
     image = kube.provide(gateway_image(lambda _: None), say=lambda _: None)
     with MountedClaim(kube, shop.namespace, image) as made:
         yield {"volume": {"claimName": made.name, "path": "streams"}}
@@ -207,9 +207,9 @@ def kill(tenant: Tenant, component: str, *, after: str = "") -> str:
 def test_pods_that_are_killed_midway_cost_nothing(
     shop: Tenant, orders: Orders, bucket: Object, gateway: ClusterGateway
 ) -> None:
-    """Archive and restore are whole though executors, gateway and driver are killed midway.
+    """Archive and restore are whole, though executors, gateway and driver are killed midway.
 
-    Executors exist only at full speed, so they are killed as soon as they appear.
+    Executors exist only at full speed, so the test kills them as soon as they appear.
     """
     shop.apply(resource("StreamStore", "backup", bucket), archive(orders))
     first = kill(shop, "executor")

@@ -52,7 +52,7 @@ def test_copy_becomes_ready_and_is_exact(
 def test_applying_the_same_copy_again_does_nothing(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """Deleted and applied again, a copy finds its target whole, and starts no driver."""
+    """A copy that is deleted and applied again finds its target whole, and starts no driver."""
     copy = tenant.copy_resource("again", small.name, f"{scope}/again")
     tenant.apply(copy)
     tenant.until_ready("again")
@@ -96,7 +96,7 @@ def test_running_copy_tells_its_story(
 
 @pytest.mark.exhaustive
 def test_limits_may_change_while_the_copy_runs(tenant: Tenant, source: Source, scope: str) -> None:
-    """A copy that is slowed down goes on at full speed when its limit is taken away."""
+    """A slow copy goes on at full speed when its limit is removed."""
     slow = {"bytesPerSecond": "150Ki"}  # 160 s for the whole copy
     tenant.apply(tenant.copy_resource("faster", source.name, f"{scope}/faster", limits=slow))
     tenant.until("the copy runs", lambda: tenant.reason("faster") == "Copying")

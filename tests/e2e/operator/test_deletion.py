@@ -24,7 +24,7 @@ pytestmark = pytest.mark.crash
 def test_copy_deleted_midway(
     tenant: Tenant, source: Source, scope: str, java: ForeignClient
 ) -> None:
-    """A deleted copy's driver stops, staging and unpublished target go, then the resource."""
+    """The driver of a deleted copy stops. Staging and unpublished target go, then the resource."""
     before = tenant.objects()
     tenant.apply(tenant.copy_resource("gone", source.name, f"{scope}/gone", limits=SLOW))
     tenant.until_staged("gone")
@@ -94,6 +94,6 @@ def test_copy_deleted_while_suspended(
 
 
 def _has(java: ForeignClient, stream: str) -> bool:
-    """Tell whether the store has a stream, by the foreign client, which can make it if not."""
+    """Return whether the store has a stream, by the foreign client, which can make it if not."""
     made = java.create(*stream.split("/"))
     return not made

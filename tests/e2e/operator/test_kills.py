@@ -21,7 +21,7 @@ pytestmark = pytest.mark.crash
 SEGMENTS = 4
 WITH_EXECUTORS = {"bytesPerSecond": "16Mi"}
 MANY_EVENTS = 2_000_000
-"""216 MB, which take 13 s with these limits: with lower ones the driver moves all bytes itself."""
+"""216 MB, which take 13 s at this rate. At a lower rate, the driver moves all bytes itself."""
 
 
 def test_driver_killed(
@@ -61,7 +61,7 @@ def test_operator_killed(
 def test_operator_away_while_the_copy_is_completed(
     tenant: Tenant, source: Source, scope: str, sluice: Operator, whole: Callable[..., None]
 ) -> None:
-    """An operator that was away finds the copy done, and says so."""
+    """An operator that was away finds the copy done, and reports it."""
     tenant.apply(tenant.copy_resource("alone", source.name, f"{scope}/alone", limits=SLOW))
     tenant.until_staged("alone")
     sluice.scale(0)

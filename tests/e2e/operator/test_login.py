@@ -32,7 +32,7 @@ GUEST = "sluice-test-guest"
 
 @pytest.fixture(scope="module")
 def client(guarded_java: ForeignClient) -> ForeignClient:
-    """Return the Java client, logged in, when it has written the source."""
+    """Return the Java client, logged in, after it has written the source."""
     guarded_java.create_scope("guarded")
     guarded_java.create("guarded", "source", segments=2)
     guarded_java.write("guarded", "source", events=EVENTS, keys=10)
@@ -62,7 +62,7 @@ def _secret(password: str) -> dict[str, Any]:
 
 
 def test_wrong_password(login: Tenant, client: ForeignClient) -> None:
-    """With a wrong password the copy waits, and a corrected Secret suffices."""
+    """With a wrong password the copy waits. A corrected Secret suffices."""
     login.apply(_secret("wrong"))
     login.until(
         "the store is refused",
@@ -98,7 +98,7 @@ def test_secret_missing(login: Tenant) -> None:
 def test_secret_deleted_midway_stays_until_the_copy_is_done(
     login: Tenant, client: ForeignClient
 ) -> None:
-    """A Secret that a running copy needs is held back, and goes with the copy's end."""
+    """A Secret that a running copy needs stays until the copy's end."""
     login.apply(login.copy_resource("holds", "guarded/source", "guarded/holds", limits=SLOW))
     login.until_staged("holds")
     login.run("delete", "secret", "login", "--wait=false")
@@ -115,7 +115,7 @@ def test_secret_deleted_midway_stays_until_the_copy_is_done(
 
 
 def test_secret_torn_away_midway_and_restored(login: Tenant, client: ForeignClient) -> None:
-    """A driver without its Secret says so, and goes on once the Secret is restored."""
+    """Without its Secret a driver says so. It goes on once the Secret is restored."""
     login.apply(login.copy_resource("torn", "guarded/source", "guarded/torn", limits=SLOW))
     staged = login.until_staged("torn")
     login.run("delete", "secret", "login", "--wait=false")
@@ -146,7 +146,10 @@ def test_credentials_are_nowhere_to_be_read(
 def test_a_tenants_copy_runs_beside_the_platforms_login(
     login: Tenant, client: ForeignClient, kube: Cluster, say: Callable[[str], None]
 ) -> None:
-    """Its driver is killed, its limits change, and its users never see the login or a pod."""
+    """After a killed driver and changed limits the copy is whole.
+
+    Its users see no login and no pod.
+    """
     restrict(kube, GUEST)
     guest = Tenant(kube, GUEST, login.store, say)
     store = login.store_resource(secret="login")  # noqa: S106 - the name of a Secret
@@ -176,7 +179,7 @@ def test_a_tenants_copy_runs_beside_the_platforms_login(
 
 
 def test_secret_exchanged_midway(login: Tenant, client: ForeignClient) -> None:
-    """A StreamStore that is given another Secret holds that one, and lets the old one go."""
+    """A StreamStore with another Secret holds that one, and releases the old one."""
     login.apply(login.copy_resource("moves", "guarded/source", "guarded/moves", limits=SLOW))
     login.until_staged("moves")
     other = _secret(ADMIN.password) | {"metadata": {"name": "login-2"}}

@@ -1,4 +1,4 @@
-"""Streams that are moved, and sources that lose bytes while they are copied, on real pods."""
+"""Moved streams, and sources that lose bytes during a copy, on real pods."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_stream_is_moved_once_its_store_allows_to_delete(
 ) -> None:
     """A stream is moved once its store allows Delete. Until then the source takes events.
 
-    The resource applied again finds the target, and does nothing.
+    A resource that is applied again finds the target, and does nothing.
     """
     tenant.patch("sst", "store", {"spec": {"access": {"operations": ["Read", "Create", "Append"]}}})
     move = tenant.copy_resource("move", orders, f"{scope}/moved", sourceOnComplete="Delete")

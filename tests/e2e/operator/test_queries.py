@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EVENTS = 2000
 LISTED = 100
-"""Rows that a page lists."""
+"""The number of rows that a page lists."""
 KIND, NAME = "squery", "big-orders"
 SQL = 'SELECT "order", customer, cents / 100 AS amount FROM orders WHERE cents >= 0'.replace(
     '"', "`"
@@ -47,7 +47,7 @@ def claim(kube: Cluster, tenant: Tenant, sluice: Operator) -> Iterator[str]:
 
 
 def rows(store: ClusterStore, sink: StreamName) -> list[dict[str, Any]]:
-    """Return all events of a stream, which are JSON."""
+    """Return all events of a stream, decoded from JSON."""
     found = []
     with closing(
         PravegaStore(store.host_uri, credentials=None, timeouts=StoreTimeouts())
@@ -67,11 +67,11 @@ def rows(store: ClusterStore, sink: StreamName) -> list[dict[str, Any]]:
 @pytest.fixture
 def page(tenant: Tenant, sluice: Operator, claim: str) -> Iterator[Page]:
     """Yield the query's page, as a gateway in a pod serves it to a viewer with few rights."""
-    assert claim  # whose query is deleted before the claim
+    assert claim  # its fixture deletes the query before the claim
     with (
         gateway(tenant, sluice.query_image) as address,
         browsing() as browser,
-        # Until the query is there, the browser complains that it is not.
+        # The browser logs 404 until the query exists.
         visiting(browser, address.format(NAME), borne="404") as found,
     ):
         yield found
@@ -82,7 +82,7 @@ def test_a_query_is_exact_after_its_pod_is_killed(
 ) -> None:
     """Kubernetes makes another pod, which goes on from the checkpoint in the claim.
 
-    Meanwhile the page of the query stays live, and shows what comes.
+    Meanwhile the query's page stays live, and shows new rows.
     """
     java.create(scope, "orders", segments=2)
     java.write(scope, "orders", events=EVENTS, keys=8, size=200, kind="orders")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 SLOW: Final = {"bytesPerSecond": "256Ki"}
-"""Limits with which a copy takes over a minute: time for a new operator to start meanwhile."""
+"""Limits with which a copy takes over a minute, so that a new operator can start meanwhile."""
 LITTLE: Final = "event-0"
-"""One event: what is large comes first, so this is among the last."""
+"""A stream with one event. Large streams come first, so this one is among the last."""
 
 
 class Shop(NamedTuple):
@@ -95,7 +95,7 @@ def test_scope_is_copied_and_exact(
 ) -> None:
     """Copied streams are exact, and `kubectl get` shows their number.
 
-    Applied again, the copy finds all targets whole, and starts no driver.
+    A copy that is applied again finds all targets whole, and starts no driver.
     """
     before = scopes.objects()
     copy = copy_of(scopes, "shop", shop.scope)
@@ -180,7 +180,7 @@ def test_scope_copy_that_is_deleted_midway_leaves_nothing(
 def test_scope_copy_is_disturbed_and_loses_a_stream(
     scopes: Tenant, store: ClusterStore, java: ForeignClient, sluice: Operator
 ) -> None:
-    """Despite killed operator and driver, only a deleted stream fails, by name.
+    """Despite killed operator and driver, only a deleted stream fails, and is named.
 
     Once it exists again, a request copies it, and changes no other stream.
     """

@@ -1,4 +1,4 @@
-"""Copies of streams that were scaled, and of parts of them, on real pods."""
+"""Copies of scaled streams, and of parts of streams, on real pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = 64
 
 @pytest.fixture
 def scaled(java: ForeignClient, scope: str) -> tuple[str, str]:
-    """Return a stream of 60,000 events that was scaled twice, and a StreamCut after the first."""
+    """Return a stream of 60,000 events with two scale events, and a StreamCut after the first."""
     java.create(scope, "scaled", segments=2)
     java.write(scope, "scaled", events=EVENTS, keys=KEYS)
     cut = java.info(scope, "scaled").tail
@@ -40,7 +40,7 @@ def _part(tenant: Tenant, source: str, target: str, bound: Object) -> Object:
 
 
 def _positions(tenant: Tenant, status: Object) -> tuple[bool, dict[int, Object]]:
-    """Return the map of a copy of one stream: whether positions are the same, and by segment."""
+    """Return the map of a copy: whether all positions are the same, and positions by segment."""
     found = tenant.get("configmap", status["positionMapRef"]["name"])
     assert found is not None
     positions = json.loads(found["data"]["positions.json"])
@@ -96,7 +96,7 @@ def test_part_of_a_stream_is_copied(
 def test_cut_inside_an_event_is_told_and_leaves_nothing(
     tenant: Tenant, scope: str, java: ForeignClient, scaled: tuple[str, str]
 ) -> None:
-    """A cut inside an event leaves no target. The condition names range and offsets."""
+    """A cut inside an event leaves no target. The condition names range and offset."""
     offsets = [{"segmentID": 0, "offset": 100}, {"segmentID": 1, "offset": 0}]
     tenant.apply(
         _part(tenant, scaled[0], f"{scope}/part", {"at": "Offsets", "offsets": offsets}),

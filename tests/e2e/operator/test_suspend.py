@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_suspended_copy_is_planned_and_moves_nothing(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """A suspended copy shows its plan before any byte moves. Resuming carries it out."""
+    """A suspended copy shows its plan before any byte moves. Resumed, it copies by that plan."""
     copy = tenant.copy_resource("later", small.name, f"{scope}/later", suspend=True)
     tenant.apply(copy)
     tenant.until_reason("later", "Suspended")
@@ -62,7 +62,7 @@ def test_suspended_midway_keeps_what_is_staged(
 def test_asked_for_again_after_success_does_nothing_twice(
     tenant: Tenant, small: Source, scope: str, whole: Callable[..., None]
 ) -> None:
-    """`sluice.dev/requestedAt` on a finished copy finds its target whole and appends nothing."""
+    """`sluice.dev/requestedAt` on a finished copy finds its target whole, and appends nothing."""
     tenant.apply(tenant.copy_resource("twice", small.name, f"{scope}/twice"))
     tenant.until_ready("twice")
     tenant.annotate("twice", "sluice.dev/requestedAt=now")

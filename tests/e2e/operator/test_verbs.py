@@ -47,7 +47,7 @@ def sluice_command(kube: Cluster, tenant: Tenant) -> Command:
 def test_a_copy_is_suspended_resumed_and_waited_for(
     tenant: Tenant, small: Source, scope: str, sluice_command: Command
 ) -> None:
-    """Each verb reports its change, a wait ends with the condition, and the status follows."""
+    """Each verb reports its change, and the status follows. A wait ends with the condition."""
     tenant.apply(tenant.copy_resource("asked", small.name, f"{scope}/asked", suspend=True))
     assert sluice_command("wait", "asked", "--for", "Suspended").returncode == 0
     early = sluice_command("wait", "scopy/asked", "--timeout", "0")
@@ -65,7 +65,7 @@ def test_a_copy_is_suspended_resumed_and_waited_for(
 def test_a_failed_copy_ends_the_wait_and_is_tried_again(
     tenant: Tenant, scope: str, java: ForeignClient, sluice_command: Command
 ) -> None:
-    """The exit code is that of wrong input. After the source is there, a retry copies it."""
+    """The exit code is that of wrong input. Once the source exists, a retry copies it."""
     tenant.apply(tenant.copy_resource("early", f"{scope}/late", f"{scope}/early"))
     failed = sluice_command("wait", "early", "--timeout", "60")
     assert failed.returncode == 2
@@ -73,7 +73,7 @@ def test_a_failed_copy_ends_the_wait_and_is_tried_again(
     java.create(scope, "late")
     java.write(scope, "late", events=100)
     assert sluice_command("retry", "early").returncode == 0
-    # The failure of before does not end this wait: it is older than the request.
+    # The earlier failure is older than the request, so it does not end this wait.
     assert sluice_command("wait", "early", "--timeout", "60").returncode == 0
     assert tenant.status("early")["verification"]["events"] == 100
 

@@ -1,4 +1,4 @@
-"""Failures, each of which has a condition and an event with a remedy, and leaves nothing."""
+"""Failures. Each has a condition and an event with a remedy, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_unknown_stream(tenant: Tenant, scope: str) -> None:
 
 @pytest.mark.exhaustive
 def test_source_that_comes_later(tenant: Tenant, scope: str, java: ForeignClient) -> None:
-    """A failed copy succeeds when it is requested again after its source was made."""
+    """A failed copy succeeds if it is requested again after its source was made."""
     tenant.apply(tenant.copy_resource("early", f"{scope}/source", f"{scope}/early"))
     tenant.until_reason("early", "SourceNotFound")
     java.create(scope, "source")

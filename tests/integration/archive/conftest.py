@@ -1,4 +1,4 @@
-"""Fixtures for archives: buckets, and each kind of object store in turn."""
+"""Fixtures for archives: buckets, and a client of each kind of object store."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def bucket(gateway: Gateway) -> str:
 
 @pytest.fixture
 def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
-    """Return the function that makes a client of that bucket, below a prefix."""
+    """Return a function that makes a client of the bucket, below a prefix."""
 
     def client(prefix: str = "team/a") -> S3Objects:
         place = Bucket(name=bucket, prefix=prefix, endpoint=gateway.endpoint)
@@ -38,7 +38,7 @@ def in_bucket(gateway: Gateway, bucket: str) -> Callable[[str], S3Objects]:
 
 @pytest.fixture(params=["memory", "directory", "s3"])
 def new_client(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Objects]:
-    """Return the function that makes one more client of one place, of each kind in turn."""
+    """Return a function that makes one more client of a place, for each kind of store."""
     if request.param == "memory":
         model = MemoryObjects()
         return lambda: model
@@ -58,7 +58,7 @@ def objects(new_client: Callable[[], Objects]) -> Objects:
 def new_restore(
     tmp_path: Path, standalone: Standalone, scope: str
 ) -> Callable[[dict[str, object]], Restore]:
-    """Return the function that makes a restore from this kind of store, in a scope of its own."""
+    """Return a function that makes a restore from this kind of store, in a scope of its own."""
     return lambda backend: Restore(
         tmp_path, standalone.controller_uri, (scope, "restored"), backend
     )
@@ -90,7 +90,7 @@ def bucket_env(
 
 @pytest.fixture(params=["volume", "bucket"])
 def env(request: pytest.FixtureRequest, standalone: Standalone) -> Env:
-    """Return an environment whose archives lie in a directory, and then in a bucket."""
-    assert standalone  # asked for here as well, since it ends with the last test that asks for it
+    """Return an environment with archives in a directory, or in a bucket."""
+    assert standalone  # a parameter here too, so that the store stays until the last of these tests
     found: Env = request.getfixturevalue(f"{request.param}_env")
     return found

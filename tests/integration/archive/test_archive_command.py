@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s3gateway import Gateway
     from sluice.archive.objects.objects import Objects
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -121,7 +121,7 @@ def test_a_restore_that_is_killed_goes_on(bucket_env: Env) -> None:
     env.restore.limits = {"bytesPerSecond": "1Mi"}
     process = env.restore.start()
     until("bytes move", lambda: env.staged or process.poll() is not None)
-    assert process.poll() is None  # it takes ten seconds
+    assert process.poll() is None  # the restore takes ten seconds
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert list(objects.list(LEASES))

@@ -12,7 +12,7 @@ from sluice.core.values.archive_layout import DATA
 from support.archiving.archives import Source, take
 from support.search import few
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 

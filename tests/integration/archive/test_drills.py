@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from s3gateway import Gateway
     from support.tenants.desk import Desk
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.exhaustive]
 
 EVENTS, KEYS = 20_000, 32
 LONG_AGO: Final = "2020-01-01T00:00:00Z"
-"""A time that a yearly drill was due at."""
+"""A past time at which a yearly drill was due."""
 
 
 class Drilled:
@@ -54,7 +54,7 @@ class Drilled:
 
     @property
     def drill(self) -> dict[str, Any]:
-        """Its `status.drill`."""
+        """The archive's `status.drill`."""
         return dict(self.body.get("status", {}).get("drill") or {})
 
     @property
@@ -67,7 +67,7 @@ class Drilled:
 
     @property
     def streams(self) -> set[str]:
-        """The streams in the scope."""
+        """The names of the scope's streams."""
         return set(names_in(self._foreign, self._scope) or ())
 
     @property
@@ -78,7 +78,7 @@ class Drilled:
     def come_due(self) -> None:
         """Make this year's drill due for the operator, as after a long absence.
 
-        The operator's own status may overwrite the change, so this is repeated until a drill has
+        The operator's own status may overwrite the change, so this repeats it until a drill has
         begun. A change of the status alone wakes no operator, but a change of an annotation does.
         """
         before = self.drill.get("startTime")
@@ -170,7 +170,7 @@ def test_drills_find_damage_survive_kills_and_leave_nothing(
 
 
 def test_a_drill_begins_when_it_is_asked_for(drilled: Drilled, kube: Cluster) -> None:
-    """The command waits for the drill's result. The schedule's next time stays the same."""
+    """The command requests a drill and waits for its result. The schedule's next time stays."""
     drilled.schedule("0 0 1 6 *")
     tenant = drilled.desk.tenant
     tenant.until("the operator has seen the schedule", lambda: "nextTime" in drilled.drill)

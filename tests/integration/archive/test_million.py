@@ -1,4 +1,4 @@
-"""A million events of the Java client, of a stream that is split and merged.
+"""A million events of the Java client, in a stream that is split and merged.
 
 The archives lie behind a real S3 gateway. Witnesses other than Sluice check the archives and the
 restored streams: the Java client, the stand-alone hash script, DuckDB, and an S3 client that knows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from localstore import ForeignClient, Standalone
     from s3gateway import Gateway
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(3600)
 
 PARTS = (400_000, 400_000, 200_000)
@@ -93,7 +93,10 @@ def test_a_million_events_are_archived_and_restored(
 def test_a_hundred_thousand_events_are_objects_and_are_restored(
     bucket_env: Env, standalone: Standalone, gateway: Gateway, bucket: str
 ) -> None:
-    """A hundred thousand objects exceed a listing. Putting a million would take half an hour."""
+    """A hundred thousand objects exceed a listing's page.
+
+    A million would take half an hour to put.
+    """
     fill(bucket_env, share=10)
     bucket_env.take(Format.EVENT_OBJECTS)
     assert bucket_env.manifest.events == bucket_env.events == sum(PARTS) // 10
@@ -135,7 +138,7 @@ def assert_rows(env: Env, server: Standalone, gateway: Gateway) -> None:
 
 
 def assert_listed(env: Env, server: Standalone, client: PlainS3, most: int) -> None:
-    """Check that one request lists events in the middle of a segment, and that they can be read."""
+    """Check that a request lists events in the middle of a segment, and that they can be read."""
     segment = env.manifest.segments[0]
     told = segment_report(*server.segment_store, *env.source, segment.id)
     number = told["events"] // 2

@@ -1,4 +1,4 @@
-"""What archives rely on, of a real S3 gateway and of a directory."""
+"""The guarantees on which archives rely, of a real S3 gateway and of a directory."""
 
 import socket
 import threading
@@ -22,7 +22,7 @@ from sluice.errors import (
 )
 from support.until import until
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 WRITERS = 24
@@ -30,7 +30,7 @@ ROUNDS = 10
 
 
 def race(act: Callable[[int], object]) -> list[object]:
-    """What comes of calls that all begin at once, by their number."""
+    """Make a call in each of many threads at once. Return the results, by the thread's number."""
     results: list[object] = [None] * WRITERS
     gate = threading.Barrier(WRITERS)
 
@@ -47,7 +47,7 @@ def race(act: Callable[[int], object]) -> list[object]:
 
 
 def test_of_many_that_make_an_object_one_does(new_client: Callable[[], Objects]) -> None:
-    """The first client makes it, the others are told so, and it holds the first one's bytes.
+    """One client makes the object, with its bytes. `put_new` returns False for all others.
 
     Each writer has a client of its own, as drivers on different machines have.
     """
@@ -61,7 +61,7 @@ def test_of_many_that_make_an_object_one_does(new_client: Callable[[], Objects])
 
 
 def test_an_object_that_is_made_again_stays_as_it_is(objects: Objects) -> None:
-    """Making it once more changes nothing, and it can be replaced on purpose."""
+    """`put_new` leaves an existing object as it is, and `put` replaces it."""
     assert objects.put_new("heads/1", b"one")
     assert not objects.put_new("heads/1", b"two")
     assert objects.get("heads/1") == b"one"
@@ -70,9 +70,10 @@ def test_an_object_that_is_made_again_stays_as_it_is(objects: Objects) -> None:
 
 
 def test_of_many_that_replace_a_version_one_does(gateway: Gateway, bucket: str) -> None:
-    """If-Match, which archives do without, is true in the gateway as well: one of many wins.
+    """The gateway obeys If-Match, which archives do not need: one of many writers wins.
 
-    But a version is known by its content: who writes again what was there lets others win too.
+    The gateway knows a version by its content. If a writer repeats the present content, others can
+    win too.
     """
     store = S3Store(
         bucket,
@@ -103,7 +104,7 @@ def test_of_many_that_replace_a_version_one_does(gateway: Gateway, bucket: str) 
 
 
 def test_a_reader_sees_an_object_whole_or_not_at_all(new_client: Callable[[], Objects]) -> None:
-    """While an object is replaced, others see one version or the other."""
+    """While an object is replaced, a reader sees the old version or the new one."""
     writer, reader = new_client(), new_client()
     versions = [bytes([number]) * (3 << 20) for number in range(8)]
     seen: set[bytes | None] = set()
@@ -123,7 +124,7 @@ def test_a_reader_sees_an_object_whole_or_not_at_all(new_client: Callable[[], Ob
 
 
 def test_names_come_in_their_order(objects: Objects) -> None:
-    """A listing is in the order of whole names, wherever slashes are, and of one folder only."""
+    """A listing has one folder's objects, sorted by whole names, slashes included."""
     names = [f"data/{number:08x}/{segment:016x}" for number in range(3) for segment in (1, 16)]
     names += ["data/a-b", "data/a/b", "data/a.b", "data/a0", "database", "z/data/x", "d"]
     objects.put_many((name, name.encode()) for name in reversed(names))
@@ -135,7 +136,7 @@ def test_names_come_in_their_order(objects: Objects) -> None:
 
 
 def test_folders_are_told_without_what_is_in_them(objects: Objects) -> None:
-    """Of a folder, those in it are told in order, and none that lies deeper."""
+    """`folders` returns the direct subfolders of a folder, in order."""
     assert objects.folders() == ()
     names = ["a/heads/1", "a/data/2", "b.c/x", "b/c/d/e", "it"]
     objects.put_many((name, b"x") for name in names)
@@ -146,7 +147,7 @@ def test_folders_are_told_without_what_is_in_them(objects: Objects) -> None:
 
 
 def test_a_listing_begins_behind_a_name(objects: Objects) -> None:
-    """What comes after a name is listed, whether or not there is an object of that name."""
+    """A listing has all names after a given one, even if no object has the given name."""
     names = [f"events/{number // 100:08x}/{number:016x}" for number in range(0, 250, 2)]
     objects.put_many((name, b"") for name in names)
     for after in (
@@ -163,14 +164,14 @@ def test_a_listing_begins_behind_a_name(objects: Objects) -> None:
 
 
 def test_more_names_than_one_answer_has(objects: Objects) -> None:
-    """A listing goes on where one answer of the store ends."""
+    """A listing continues after the store's first answer."""
     names = [f"events/{number:016x}" for number in range(2300)]
     objects.put_many((name, b"x") for name in names)
     assert [one.name for one in objects.list("events/")] == names
 
 
 def test_ranges_are_cut_at_the_end(objects: Objects) -> None:
-    """A range gives what there is of it; what is not there at all is told apart."""
+    """A range has the bytes up to the object's end. For a missing object the result is None."""
     data = bytes(range(256)) * 40
     objects.put("data/it", data)
     for start, end in ((0, 10), (5000, 5001), (10_000, 20_000), (10_240, 10_250), (20_000, 30_000)):
@@ -185,7 +186,7 @@ def test_ranges_are_cut_at_the_end(objects: Objects) -> None:
 
 
 def test_many_at_once_keep_their_order(objects: Objects) -> None:
-    """Small objects that are read side by side come in the order that was asked for."""
+    """Small objects are read side by side, and come in the order of the request."""
     names = [f"events/{number:08x}" for number in range(700)]
     objects.put_many((name, name.encode()) for name in names)
     asked = [*reversed(names), "events/none"]
@@ -193,7 +194,7 @@ def test_many_at_once_keep_their_order(objects: Objects) -> None:
 
 
 def test_an_empty_object_is_one(objects: Objects) -> None:
-    """An object without bytes is there."""
+    """An object without bytes exists, with size 0."""
     objects.put("data/empty", b"")
     found = objects.look("data/empty")
     assert found is not None
@@ -203,14 +204,14 @@ def test_an_empty_object_is_one(objects: Objects) -> None:
 
 
 def test_buffers_of_all_kinds_are_taken(objects: Objects) -> None:
-    """Data need not be copied into bytes first."""
+    """`put` accepts bytes, a bytearray and a memoryview."""
     for data in (b"abc", bytearray(b"abc"), memoryview(b"xabcx")[1:4]):
         objects.put("data/it", data)
         assert objects.get("data/it") == b"abc"
 
 
 def test_what_is_deleted_is_gone(objects: Objects) -> None:
-    """Deleting what is not there is fine, and the place can be written to again."""
+    """Deleting a missing object succeeds. A deleted name can be used again."""
     names = [f"data/{number:08x}/a" for number in range(5)]
     objects.put_many((name, b"x") for name in names)
     objects.delete([*names[:3], "data/none", "none/none"])
@@ -222,7 +223,7 @@ def test_what_is_deleted_is_gone(objects: Objects) -> None:
 
 
 def test_the_store_tells_when_an_object_was_made(objects: Objects) -> None:
-    """Times are the store's, and one that is replaced is younger afterwards."""
+    """An object has the store's time, in milliseconds, in a listing and alone."""
     objects.put("leases/it", b"1")
     first = objects.look("leases/it")
     assert first is not None
@@ -231,7 +232,7 @@ def test_the_store_tells_when_an_object_was_made(objects: Objects) -> None:
 
 
 def test_a_prefix_keeps_archives_apart(in_bucket: Callable[[str], S3Objects]) -> None:
-    """Of two prefixes of which one begins the other's name, neither sees the other's objects."""
+    """Neither of two prefixes sees the other's objects, even if one begins with the other."""
     one, other = in_bucket("team/a"), in_bucket("team/ab")
     one.put("heads/1", b"a")
     other.put("heads/1", b"ab")
@@ -241,7 +242,7 @@ def test_a_prefix_keeps_archives_apart(in_bucket: Callable[[str], S3Objects]) ->
 
 
 def s3(gateway: Gateway, bucket: str, **changes: str) -> S3Objects:
-    """A client with something changed."""
+    """Return a client of a bucket, with some values changed."""
     values = {"access": gateway.access, "secret": gateway.secret, "endpoint": gateway.endpoint}
     values |= changes
     place = Bucket(name=bucket, endpoint=values["endpoint"])
@@ -251,7 +252,7 @@ def s3(gateway: Gateway, bucket: str, **changes: str) -> S3Objects:
 
 @pytest.mark.parametrize("what", ["access", "secret"])
 def test_wrong_keys_are_told(gateway: Gateway, bucket: str, what: str) -> None:
-    """Who has other keys is told so by every call, and no key is in the message."""
+    """Each call with wrong keys raises AuthenticationFailed, and no message contains a key."""
     objects = s3(gateway, bucket, **{what: "wrong-key"})
     for call in (
         lambda: objects.put("it", b""),
@@ -269,7 +270,7 @@ def test_wrong_keys_are_told(gateway: Gateway, bucket: str, what: str) -> None:
 def test_keys_that_are_changed_in_their_files_are_used(
     gateway: Gateway, bucket: str, tmp_path: Path
 ) -> None:
-    """A store's keys are exchanged while a process runs: it goes on, as soon as it has the new."""
+    """A client uses new keys as soon as their files have them."""
     folder = tmp_path / "keys"
     folder.mkdir()
     (folder / "accessKeyId").write_text(gateway.access)
@@ -288,12 +289,12 @@ def test_keys_that_are_changed_in_their_files_are_used(
 
     until("the new keys are used", put)
     assert objects.get("it") == b"1"
-    (folder / "secretAccessKey").unlink()  # as it is for a moment when a Secret is mounted anew
+    (folder / "secretAccessKey").unlink()  # as for a moment while a Secret is mounted anew
     assert objects.get("it") == b"1"
 
 
 def test_a_bucket_that_is_not_there_is_told(gateway: Gateway) -> None:
-    """A missing bucket is not taken for an archive without objects."""
+    """A missing bucket is an error with a remedy, not an archive without objects."""
     objects = s3(gateway, "no-such-bucket")
     for call in (
         lambda: objects.put("it", b""),
@@ -306,7 +307,7 @@ def test_a_bucket_that_is_not_there_is_told(gateway: Gateway) -> None:
 
 
 def test_a_store_that_is_away_is_told(bucket: str, gateway: Gateway) -> None:
-    """Where nobody listens, that can pass: it is tried again."""
+    """A refused connection is StoreUnavailable, which is retryable, and names the address."""
     objects = s3(gateway, bucket, endpoint="http://127.0.0.1:9")
     with pytest.raises(StoreUnavailable, match="refused") as caught:
         objects.get("it")
@@ -317,7 +318,7 @@ def test_a_store_that_is_away_is_told(bucket: str, gateway: Gateway) -> None:
 def test_a_store_that_is_silent_is_given_up(
     bucket: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a server listens and never answers, a call comes to its deadline."""
+    """A call to a server that never answers ends at its deadline."""
     monkeypatch.setattr("sluice.archive.objects.s3._LARGEST", 0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         objects = s3(gateway, bucket, endpoint=f"http://127.0.0.1:{server.getsockname()[1]}")
@@ -326,7 +327,7 @@ def test_a_store_that_is_silent_is_given_up(
 
 
 def test_objects_outlive_the_gateway() -> None:
-    """What was put is there when the gateway was killed and is started again."""
+    """Objects are still there after the gateway is killed and started again."""
     with Gateway() as gateway:
         bucket = gateway.make_bucket("bucket")
         s3(gateway, bucket).put("heads/1", b"one")

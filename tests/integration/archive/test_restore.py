@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FRAME = 108
 """Bytes of an event of 100 bytes in its segment."""
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -80,7 +80,7 @@ def test_earlier_runs_are_restored_by_number_and_by_time(
 
 @pytest.mark.exhaustive
 def test_a_run_is_appended_to_a_stream_that_is_written_to(volume_env: Env) -> None:
-    """The archive's events follow the present ones, once each, and readers get all of them."""
+    """The archive's events follow the present ones, each once, and readers get all of them."""
     env = volume_env
     env.make()
     env.write(3000)

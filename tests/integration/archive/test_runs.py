@@ -1,4 +1,4 @@
-"""Streams of a real Pravega archived by the engine; the Java client wrote them."""
+"""Streams of a real Pravega that the engine archives, and that the Java client wrote."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sluice.engine.tasks.slices import Slice, SliceResult
     from sluice.stores.base import Store
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 ONE_FORM = few(Format, [Format.SEGMENTS])
@@ -86,7 +86,7 @@ class Env:
         assert self.foreign.scale(*self.source, segments=ended, ranges=ranges)
 
     def request(self, form: Format, **changes: object) -> ArchiveRequest:
-        """The request for one more run."""
+        """Return the request for one more run."""
         request = ArchiveRequest(
             archive_id="ab" * 16, source=self.name, store="tcp://it:1", path="orders", format=form
         )
@@ -123,7 +123,7 @@ def env(
     foreign: ForeignClient,
     scope: str,
 ) -> Iterator[Env]:
-    """Yield an environment whose archive lies in a directory, and in a bucket."""
+    """Yield an environment with an archive in a directory, or in a bucket."""
     if request.param == "bucket":
         objects = request.getfixturevalue("in_bucket")()
     else:
@@ -252,7 +252,7 @@ def test_an_empty_stream_is_archived(env: Env) -> None:
 @pytest.mark.exhaustive
 @DIRECTORY
 def test_long_segments_make_many_objects(env: Env) -> None:
-    """Objects end every 64 MiB, in slices that end there; events are counted over all of them."""
+    """Objects and slices end every 64 MiB. Events are counted over all objects."""
     env.make(segments=1)
     env.foreign.write(*env.source, events=150_000, size=1000, keys=1)
     env.events = 150_000
@@ -281,7 +281,7 @@ class Killing(Relay):
         self.kinds: list[str] = []
 
     def submit(self, work: Slice) -> Future[SliceResult]:
-        """See Executor."""
+        """Submit a slice. Before the first one of a kind, kill the gateway for two seconds."""
         kind = type(work).__name__
         if kind in self.kinds:
             return super().submit(work)

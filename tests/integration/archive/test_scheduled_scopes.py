@@ -137,13 +137,14 @@ def test_a_run_that_is_killed_is_gone_on_with(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, in_volume: dict[str, object]
 ) -> None:
     """After a kill, no stream gets a second run, and the scope's run gets one record."""
-    # The last stream with events takes a second then.
+    # At this rate the last stream with events takes a second.
     limits = {"bytesPerSecond": "8Ki"}
     shop = Shop(tmp_path, standalone, foreign, in_volume, parallelism=1, limits=limits)
     place = shop.nightly.place
 
     def is_over() -> bool:
-        # A run that is killed between its head and the end of its notes leaves these to a sweep.
+        # A run that is killed between its head and the deletion of its notes leaves these to a
+        # sweep.
         heads = place.glob("*/heads/*")
         return any(not [*head.parents[1].glob("work/*")] for head in heads)
 

@@ -133,7 +133,7 @@ def test_streams_that_cannot_be_archived_or_restored_fail_by_name(
     assert set(names_in(foreign, target) or ()) == set(NAMES) - {"orders-2"}
     damaged.write_bytes(whole)
     assert back.states() == COPIED
-    # A target was begun before the damage was found, so the store gives its name other ids now.
+    # The first attempt had begun this target, so the store gives its segments other ids now.
     targets = seen(standalone.segment_store, foreign, target)
     assert_equal(small(sources), targets, same_ids=False)
 
@@ -149,14 +149,15 @@ def test_commands_that_are_killed_go_on(
     """Killed archives and restores go on. Finished streams are not redone, and nothing is left."""
     scope, sources = shop
     uri, single = standalone.controller_uri, {"parallelism": 1}
-    slow = single | {"limits": {"bytesPerSecond": "200Ki"}}  # six seconds for all
+    slow = single | {"limits": {"bytesPerSecond": "200Ki"}}  # six seconds for all streams
     down = ScopeFile(tmp_path, uri, in_volume, "down", scope, spec=SMALL | slow)
 
     def archived() -> int:
         return len([*down.place.glob("*/heads/*")])
 
     def is_over() -> bool:
-        # One that is killed between its head and the end of its notes leaves these to a sweep.
+        # A run that is killed between its head and the deletion of its notes leaves these to a
+        # sweep.
         heads = down.place.glob("*/heads/*")
         return any(not [*head.parents[1].glob("work/*")] for head in heads)
 
@@ -204,14 +205,17 @@ def test_a_scope_is_moved_into_a_folder_of_archives_and_restored(
     assert names_in(foreign, scope) is None
     back = ScopeFile(tmp_path, uri, in_volume, "back", scope, restores=True)
     assert back.states() == copied
-    # The store gives other ids to streams whose name was used before.
+    # The store gives other segment ids to a stream whose name was used before.
     assert_equal(sources, seen(standalone.segment_store, foreign, scope), same_ids=False)
 
 
 def driven(
     request: ScopeRequest, folder: Path, uri: str, settings: Settings
 ) -> tuple[dict[str, str], bool]:
-    """Return what an operator without the volume finds after a driver, and whether all goes."""
+    """Run a driver. Return the results in the target's log, and whether an abandon clears it.
+
+    The log is read without the volume, as by an operator.
+    """
     source, target = StoreAddress(backend="volume", uri="volume://backups/streams"), uri
     hidden, workload = ArchiveRoot(source.uri, unseen), ScopeWorkload(request)
     address = StoreAddress(uri=target)

@@ -1,4 +1,4 @@
-"""The examples of scopes and archives work on real stores as their first lines say."""
+"""The examples of scopes and archives work on real stores, by their own commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOP = (
 
 @dataclass
 class Example(Filed):
-    """An example, with other addresses."""
+    """An example with the test's addresses."""
 
     folder: Path
     name: str
@@ -36,7 +36,7 @@ class Example(Filed):
 
     @property
     def file(self) -> Path:
-        """The file, written anew."""
+        """The file. Each access writes it anew."""
         text = (EXAMPLES / self.name).read_text()
         for one, other in self.others.items():
             assert one in text
@@ -51,7 +51,7 @@ def test_a_scope_is_archived_and_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
 ) -> None:
     """The commands in the first lines archive and restore. A further run finds nothing to do."""
-    bucket_store(tmp_path, gateway, bucket)  # which writes the keys down
+    bucket_store(tmp_path, gateway, bucket)  # writes the files with the keys
     (tmp_path / "credentials" / "keys").rename(tmp_path / "credentials" / "archives-key")
     environment = {"SLUICE_CREDENTIALS_DIR": str(tmp_path / "credentials")}
     others = {
@@ -78,7 +78,7 @@ def test_a_scope_is_archived_every_night_and_restored(
     tmp_path: Path, standalone: Standalone, foreign: ForeignClient, gateway: Gateway, bucket: str
 ) -> None:
     """Each command makes a run, and the last one is restored."""
-    bucket_store(tmp_path, gateway, bucket)  # which writes the keys down
+    bucket_store(tmp_path, gateway, bucket)  # writes the files with the keys
     (tmp_path / "credentials" / "keys").rename(tmp_path / "credentials" / "archives-key")
     environment = {"SLUICE_CREDENTIALS_DIR": str(tmp_path / "credentials")}
     others = {

@@ -21,7 +21,7 @@ from support.model import ModelStore, World
 if TYPE_CHECKING:
     from sluice.archive.objects.objects import Objects
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 STRANGERS = {
@@ -71,7 +71,7 @@ def test_an_archive_that_is_deleted_leaves_what_is_not_of_it(
 def test_a_run_and_a_sweep_go_on_beside_what_is_not_of_them(
     objects: Objects, store: ModelStore
 ) -> None:
-    """An object that is no valid lease protects nothing, whatever its length, and is not swept."""
+    """Foreign objects are not swept. An object that is no valid lease protects nothing."""
     assert archive_once(store, objects).error is None
     put(objects)
     assert archive_once(store, objects, REQUEST.model_copy(update={"run_key": "2"})).error is None

@@ -40,21 +40,21 @@ def streams(standalone: Standalone) -> Command:
 
 @pytest.fixture
 def store(standalone: Standalone) -> Iterator[Store]:
-    """Return a client of Sluice's own."""
+    """Return a client of the store."""
     found = connect(StoreAddress(uri=standalone.controller_uri), Settings())
     yield found
     found.close()
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text, one a line."""
+    """Return the JSON objects of a text, one per line."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 def test_keys_go_where_the_official_client_sends_them(
     streams: Command, scope: str, foreign: ForeignClient, store: Store
 ) -> None:
-    """Our keys lead to the same segments as those of the official client."""
+    """Sluice chooses the same segment for a key as the Java client."""
     foreign.create(scope, "theirs", segments=7)
     foreign.write(scope, "theirs", events=500, keys=KEYS)
     described = store.describe(StreamName(scope=scope, stream="theirs"))
@@ -132,7 +132,7 @@ def test_a_writer_follows_a_stream_that_is_scaled(
 def test_bytes_that_are_no_text_are_shown_in_base64(
     streams: Command, scope: str, foreign: ForeignClient, store: Store
 ) -> None:
-    """Bytes that are no text are shown in base64, in a field of their own."""
+    """Bytes that are no UTF-8 text are shown in base64, in a field of their own."""
     foreign.create(scope, "bytes")
     stream = StreamName(scope=scope, stream="bytes")
     EventWriter(store, stream).write([Routed(0.5, b"\xff\x00")])
@@ -229,7 +229,7 @@ def test_an_event_that_no_client_could_write_is_refused_with_its_line(
 def test_a_line_without_a_key_ends_the_writing_behind_those_before_it(
     streams: Command, scope: str, foreign: ForeignClient
 ) -> None:
-    """A line without a key ends the writing. The error has its number, for the rest."""
+    """A line without a key ends the writing. The error has the line's number, for the rest."""
     foreign.create(scope, "lines")
     done = streams("write", f"{scope}/lines", "-K", ":", given="a:1\nb:2\nno key\nc:3\n")
     assert done.returncode == 2

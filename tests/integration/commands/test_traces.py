@@ -1,4 +1,4 @@
-"""Traces of copies by the command, at a collector that takes OTLP."""
+"""Traces of copies by the command, at a collector that accepts OTLP."""
 
 from __future__ import annotations
 

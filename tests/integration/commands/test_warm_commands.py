@@ -1,4 +1,4 @@
-"""Forked commands behave as newly started ones: `support/command/warm`."""
+"""Commands that `support/command/warm` forks behave like newly started ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.until import PATIENCE, until
 
 
 def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, int]:
-    """Run a command in both ways. Check that output and code are equal, and return them."""
+    """Run a command in both ways. Check that output and code are equal, and return the result."""
     results = []
     for popen in (subprocess.Popen, warm.Popen):
         process = popen(
@@ -48,7 +48,7 @@ def both(words: list[str], folder: Path, **environment: str) -> tuple[str, str, 
 def test_it_says_the_same_and_ends_with_the_same_code(
     tmp_path: Path, words: list[str], code: int
 ) -> None:
-    """Both ways give the same output and code, also with a file of the folder."""
+    """Both ways give the same output and code, also with a file of the working directory."""
     (tmp_path / "here.yaml").write_text("kind: Nothing\n")
     out, err, ended = both(words, tmp_path)
     assert ended == code
@@ -77,7 +77,7 @@ def test_its_text_is_as_wide_as_its_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_signal_ends_it_alone(number: signal.Signals) -> None:
     """A signal ends one command with a signal's status. The next one is forked as before."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # a store that never answers
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         process = warm.Popen(
             [warm.SLUICE, "streams", "ls", "--store", address],

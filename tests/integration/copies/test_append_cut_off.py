@@ -1,4 +1,4 @@
-"""Appends that are cut off at each step by SIGKILL, on a real store: finished, or aborted."""
+"""Appends that SIGKILL cuts off at each step, on a real store: finished, or aborted."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ THERE = 100
 EPOCH = 1 << 32
 SOURCE = ("cut-off", "source")
 ABORTED = [cut for cut in APPENDING if cut.call not in {"append_at", "create", "set_attribute"}]
-"""Where an abort finds another state of the target or of its transactions than the one before."""
+"""The cuts at which an abort finds another state than at the cut before."""
 
 
 def parameters(cuts: Iterable[Cut]) -> list[Any]:
-    """Steps as parameters."""
+    """Return the steps as parameters, with their names as ids."""
     return [pytest.param(cut, id=cut.name.replace(" ", "-")) for cut in cuts]
 
 
@@ -74,7 +74,7 @@ def copy(tmp_path: Path, standalone: Standalone, foreign: ForeignClient, scope: 
 def test_an_append_that_was_cut_off_is_finished_by_the_next_driver(
     cut: Cut, copy: Copy, source: Read, there: str, foreign: ForeignClient, tmp_path: Path
 ) -> None:
-    """The next driver finishes the append: each byte is there once; key ranges and policy stay."""
+    """The next driver finishes the append. Each event is there once; key ranges and policy stay."""
     made, before = tmp_path / "made", _looks(copy)
     drive(copy, made, cut)
     drive(copy, made)
@@ -109,18 +109,18 @@ def test_an_append_that_was_cut_off_is_aborted_or_is_decided(
 
 
 def _fill(foreign: ForeignClient, name: tuple[str, str]) -> None:
-    """A stream of three segments with events."""
+    """Make a stream of three segments with events."""
     foreign.create(*name, segments=3)
     foreign.write(*name, events=THERE, keys=10, seed=1)
 
 
 def _sum(*digests: str) -> str:
-    """Return the digest of the events of two streams; see reports.Read."""
+    """Return the digest of the events of several streams together; see reports.Read."""
     return f"{sum(int(one, 16) for one in digests) % 2**64:016x}"
 
 
 def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
-    """Return the target's configuration, and the key ranges of those segments that take events."""
+    """Return the target's configuration, and the key ranges of the segments that take events."""
     with Stores(SETTINGS) as stores:
         found = stores[job_of(copy).target].describe(_target(copy))
         assert found is not None
@@ -128,7 +128,7 @@ def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
 
 
 def _left(copy: Copy, made: Path) -> list[str]:
-    """Return the existing segments that drivers have made, except those that are to stay."""
+    """Return the existing segments that drivers have made, except those that should stay."""
     job = job_of(copy)
     with Stores(SETTINGS) as stores:
         store = stores[job.target]

@@ -64,7 +64,7 @@ def _written(
 
 
 def _looks(copy: Copy) -> tuple[StreamConfig, list[KeyRange]]:
-    """Return the target's configuration, and the key ranges of those segments that take events."""
+    """Return the target's configuration, and the key ranges of the segments that take events."""
     with Stores(SETTINGS) as stores:
         name = StreamName(scope=copy.target[0], stream=copy.target[1])
         found = stores[job_of(copy).target].describe(name)
@@ -89,9 +89,9 @@ def test_a_source_is_appended_beside_a_live_writer(
     segments: int,
     scales: list[tuple[list[int], Ranges]],
 ) -> None:
-    """Each event is there once, in order per key. The writer loses, repeats and fails nothing.
+    """Each event is there once, in order per key, and no write of the live writer fails.
 
-    The target has its key ranges and its configuration again.
+    Afterwards the target has its earlier key ranges and configuration.
     """
     events = _written(copy, foreign, scales)
     foreign.create(*copy.target, segments=segments)
@@ -111,7 +111,7 @@ def test_a_source_is_appended_beside_a_live_writer(
 
 
 def test_a_copy_appends_once_and_another_one_again(copy: Copy, foreign: ForeignClient) -> None:
-    """A resource appends only once. A resource of another name appends again."""
+    """A resource appends only once. A resource with another name appends again."""
     events = _written(copy, foreign, [SPLIT])
     foreign.create(*copy.target, segments=1)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -180,7 +180,7 @@ def test_a_sealed_target_is_refused(copy: Copy, foreign: ForeignClient) -> None:
 def test_each_step_may_be_another_drivers(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None]
 ) -> None:
-    """Drivers that die after each step cost only time, and the writer notices nothing."""
+    """Drivers that die after each step cost only time. The writer notices nothing."""
     events = _written(copy, foreign, [SPLIT, MERGED])
     foreign.create(*copy.target, segments=3)
     before = _looks(copy)
@@ -224,9 +224,9 @@ def test_each_step_may_be_another_drivers(
 def test_a_reader_group_that_is_attached_sees_each_event_once_and_in_order(
     copy: Copy, foreign: ForeignClient, say: Callable[[str], None], segments: int
 ) -> None:
-    """Two readers and two writers are there from before the append until after it.
+    """Two readers and two writers run from before the append until after it.
 
-    The writers are to write 1,200 events a second each, of which none fails.
+    Each writer writes 1,200 events a second. None of them fails.
     """
     events = _written(copy, foreign, [SPLIT, MERGED])
     foreign.create(*copy.target, segments=segments)

@@ -30,7 +30,7 @@ def test_what_is_staged_lies_in_the_containers_of_its_transactions(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Staging lies in the containers of its transactions, since merges need one container."""
+    """Staging is in the containers of its transactions, since a merge needs one container."""
     foreign = foreign_for(cluster.controller_uri)
     source, target = ("appends", "source"), ("appends", "target")
     copy = Copy(tmp_path, cluster.controller_uri, source, target, exists="Append")

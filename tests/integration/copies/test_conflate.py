@@ -1,4 +1,4 @@
-"""Several streams copied into one, in order; read by the Java client."""
+"""Several streams copied into one, in order. The Java client reads the target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 
 
 def _written(copy: Copy, foreign: ForeignClient) -> None:
-    """Three streams of other numbers of segments, the second one scaled."""
+    """Write three streams with different numbers of segments. The second one is scaled."""
     streams = [copy.source, *(stream for stream, _ in copy.more)]
     for number, stream in enumerate(streams):
         foreign.create(*stream, segments=number + 1)
@@ -111,7 +111,7 @@ def test_the_target_is_verified_against_each_source(
 
 @pytest.mark.exhaustive
 def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignClient) -> None:
-    """Translations tell segments of the same id apart by their stream."""
+    """Translations tell segments with equal ids apart by their stream."""
     _written(copy, foreign)
     assert run_inline(copy).outcome is Outcome.COPIED
     last = copy.more[-1][0]
@@ -123,7 +123,7 @@ def test_positions_of_each_source_are_translated(copy: Copy, foreign: ForeignCli
 def test_a_source_that_is_not_there_is_named_by_its_place(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A missing source is named by its place, and nothing is copied of the others."""
+    """A missing source is named by its place, and the others are not copied."""
     _written(copy, foreign)
     copy.more.append(((copy.source[0], "sunday"), []))
     error = run_inline(copy).error

@@ -1,4 +1,4 @@
-"""The examples of copies, run on a real store as their first lines say."""
+"""The examples of copies, run on a real store by their own commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDRESS = "tcp://127.0.0.1:9090"
 EVENTS = 500
 KEYS = 8
 THERE = 40
-"""Events that a target has before it is appended to."""
+"""Events in a target before an append."""
 
 
 @pytest.mark.parametrize(
@@ -75,19 +75,19 @@ COPIES = {
     "scopecopy-move": {sketch.name: sketch.name for sketch in SHOP},
     "scopecopy-selected": {"orders-may": "old-orders-may", "refunds": "old-refunds"},
 }
-"""What is copied of the scope, by example, and what the targets are called."""
+"""The names of the copied streams and of their targets, by example."""
 
 
 @dataclass
 class Example(Filed):
-    """An example, with another store's address."""
+    """An example with the test's store."""
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def file(self) -> Path:
-        """The file."""
+        """The example's file."""
         return self.path
 
 

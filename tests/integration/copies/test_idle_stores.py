@@ -73,10 +73,10 @@ COPYING = near(
     "stitched",
     "but for the journal",
 )
-"""Before or after which step a copy is cut off."""
+"""The step, and whether the copy is cut off after it or before it."""
 
 ASKED = ("requested", "sealed", "applied", "verified", "read")
-"""What is asked of copies that are whole."""
+"""The questions that tests ask about whole copies."""
 
 MOVING = near(
     {
@@ -256,7 +256,7 @@ def scene(
         store = cast("PravegaStore", stores[StoreAddress(uri=standalone.controller_uri)])
         claim = prefix_claim(store, f"{maker.name}-claims")
         source = StreamName(scope=maker.name, stream="source")
-        wait_until_evicted(store, [(source, 0)])  # it has one container
+        wait_until_evicted(store, [(source, 0)])  # the store has one container
     return Scene(
         copies=copies,
         moves=moves,

@@ -1,4 +1,4 @@
-"""Copies of an EphemeralStream's stream, on a real store, and of streams with many tags."""
+"""Copies of an EphemeralStream's stream on a real store, and of streams with many tags."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 def test_the_copy_of_an_ephemeral_stream_stays_when_that_is_swept(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """The stream goes with its workload. Its copy is no leftover, and stays."""
+    """The stream goes with its workload. Its copy is no leftover and stays."""
     scope, stream = copy.source
     claim = Claim(claimant=OWNER, scope=scope, stream=stream, config=StreamConfig(tags=("team=a",)))
     with Stores(SETTINGS) as stores:
@@ -57,7 +57,7 @@ def test_the_copy_of_an_ephemeral_stream_stays_when_that_is_swept(
 def test_a_source_has_as_many_tags_as_its_target_can_have_beside_ours(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """The store takes 127 tags in all. One more is refused before anything is made."""
+    """The store takes 127 tags in all. A copy that needs one more is refused before it begins."""
     name = StreamName(scope=copy.source[0], stream=copy.source[1])
     tags = tuple(f"tag-{number:03}" for number in range(127))
     foreign.create(*copy.source, segments=1)

@@ -1,4 +1,4 @@
-"""Long segments, copied by several tasks at once and put together; hashed by the script."""
+"""Long segments that several tasks copy side by side. The hash script checks the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIB = 1 << 20
 def test_a_long_segment_is_copied_in_parts_side_by_side(
     tmp_path: Path, standalone: Standalone, scope: str, foreign: ForeignClient
 ) -> None:
-    """Two tasks copy 120 MB of one segment in four parts; the target has the source's hash."""
+    """Two tasks copy 120 MB of a segment in four parts. The target has the source's hash."""
     copy = Copy(tmp_path, standalone.controller_uri, (scope, "source"), (scope, "target"))
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS, size=SIZE, keys=16)

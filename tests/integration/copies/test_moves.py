@@ -1,4 +1,4 @@
-"""Streams that are moved: sealed late, drained, deleted; the Java client writes and reads."""
+"""Moves of streams: sealed late, drained and deleted. The Java client writes and reads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read(foreign: ForeignClient, stream: tuple[str, str]) -> tuple[int, str]:
 
 
 def test_a_stream_is_moved(move: Copy, standalone: Standalone, foreign: ForeignClient) -> None:
-    """`sluice run` copies it, deletes it, and says so; writers go on in the target."""
+    """`sluice run` copies the stream and deletes the source. Writers go on in the target."""
     original = read(foreign, move.source)
     ended = move.run("run", "--tasks", "1", "-o", "json")
     assert ended.code == 0, ended.err
@@ -194,7 +194,7 @@ def test_what_cannot_be_moved_is_refused(
 
 
 def test_a_move_is_not_made_without_verification(move: Copy, foreign: ForeignClient) -> None:
-    """A source is deleted only behind bytes that were compared."""
+    """A move with --no-verify is refused, since only compared bytes may be deleted."""
     ended = move.run("run", "--no-verify", "--tasks", "1", "-o", "json")
     assert ended.code == 2
     assert ended.json[0]["error"]["field"] == "spec.sourceOnComplete"
@@ -202,7 +202,7 @@ def test_a_move_is_not_made_without_verification(move: Copy, foreign: ForeignCli
 
 
 def test_a_store_that_forbids_deleting_is_obeyed(move: Copy, foreign: ForeignClient) -> None:
-    """A StreamStore whose access has no Delete moves nothing from it."""
+    """A StreamStore without Delete in its access refuses the move."""
     move.operations = ["Read", "Create", "Append"]
     ended = move.run("plan")
     assert ended.code == 2
@@ -212,7 +212,7 @@ def test_a_store_that_forbids_deleting_is_obeyed(move: Copy, foreign: ForeignCli
 
 @pytest.mark.exhaustive
 def test_an_abandoned_move_keeps_its_source(move: Copy, foreign: ForeignClient) -> None:
-    """An abort before publication leaves a sealed source and says so, later a whole target."""
+    """Before publication an abort leaves the sealed source. Later it finishes the target."""
     drive(move, Publish, perform=False)
     job = job_of(move)
     (address,) = job.sources

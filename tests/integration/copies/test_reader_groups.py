@@ -35,7 +35,7 @@ MOVER = User(
     "prn::/scope:shop,READ;prn::/scope:shop/stream:orders,READ_UPDATE"
     f";prn::/scope:shop/reader-group:{GROUP},READ_UPDATE",
 )
-"""May copy one stream from there, and see where one reader group is."""
+"""A user who may copy one stream, and read the position of one reader group."""
 
 MANIFEST = """\
 apiVersion: sluice.dev/v1alpha1
@@ -69,7 +69,7 @@ class CopyBetweenStores(Copy):
 
     @property
     def file(self) -> Path:
-        """The file, written anew."""
+        """The file. Each access writes it anew."""
         path = self.folder / "copy.yaml"
         path.write_text(
             MANIFEST.format(
@@ -90,7 +90,7 @@ class CopyBetweenStores(Copy):
 
 @pytest.fixture(scope="module")
 def elsewhere(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Yield a third server, which knows none of the second one's users."""
+    """Yield a third store, which knows none of the second one's users."""
     server = Standalone(users=[ELSEWHERE, MOVER], heap="1g")
     with announce("another Pravega standalone with authentication"):
         server.start()
@@ -193,7 +193,7 @@ def test_a_group_goes_on_in_another_store(
 
 
 def _merged(copy: Copy, foreign: ForeignClient, checkpoint_ms: int | None = None) -> None:
-    """Two segments, one of 20 events and one of 3,000, that were merged; 500 more behind them."""
+    """Make a stream of two segments with 20 and 3,000 events, merge them, and write 500 more."""
     foreign.create(*copy.source, segments=2)
     with Stores(SETTINGS) as stores:  # the official client's policy would keep two segments
         policy = Scaling(type=ScaleType.BY_EVENTS, target_rate=10**9, scale_factor=2)
@@ -216,9 +216,9 @@ def _goes_on(copy: Copy, foreign: ForeignClient, *before: Read) -> None:
 
 
 def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignClient) -> None:
-    """A group goes on that has reported the end of only one of two merged segments.
+    """A group that has reported the end of only one of two merged segments goes on.
 
-    A reader reports it at its next look at its group, each half second.
+    A reader reports an end when it next looks at the group's state, each half second.
     """
     _merged(copy, foreign)
     before = foreign.read_group(copy.source[0], GROUP, events=500, pace_ms=8)
@@ -231,9 +231,9 @@ def test_a_group_goes_on_in_the_middle_of_a_merge(copy: Copy, foreign: ForeignCl
 def test_a_group_goes_on_at_an_end_that_its_reader_reached_as_it_left(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A group goes on whose reader left right at the end of one of two merged segments.
+    """A group whose reader left right at the end of one of two merged segments goes on.
 
-    Now and then a new reader begins with one segment only.
+    Sometimes a new reader begins with one segment only.
     """
     _merged(copy, foreign, checkpoint_ms=600_000)
     before: list[Read] = []
@@ -295,7 +295,7 @@ def _after_copy(copy: Copy, foreign: ForeignClient) -> str:
 def test_a_group_of_two_streams_leaves_one_behind_only_if_asked(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A group of two streams moves without the other stream only on request. It is named."""
+    """A group of two streams moves without the other one only on request. The output names it."""
     scope = copy.source[0]
     foreign.create(*copy.source, segments=1)
     foreign.create(scope, "other", segments=1)

@@ -57,7 +57,7 @@ ONE_LEFT = ([EPOCH | 2, 2 * EPOCH | 4], [(0.0, 1.0)])
 def _assert_like_the_source(
     copy: Copy, foreign: ForeignClient, report: StreamReport, events: int
 ) -> None:
-    """Check that ids, segments and ordered events are the source's, by a foreign reader."""
+    """Check that ids, segments and order of events are the source's, by a foreign reader."""
     assert report.outcome is Outcome.COPIED, report.error
     assert report.events == events
     assert [segment.source for segment in report.segments] == [
@@ -97,7 +97,7 @@ def test_a_scaled_stream_is_copied_with_its_epochs(
 
 @pytest.mark.exhaustive
 def test_writers_go_on_in_the_target_with_order_per_key(copy: Copy, foreign: ForeignClient) -> None:
-    """20,000 events of the same keys, over two scale events and across the end of the copy."""
+    """20,000 events keep their order per key, over two scale events and the end of the copy."""
     events = _written(copy, foreign, 2, SPLIT, MERGED)
     assert run_inline(copy).outcome is Outcome.COPIED
     foreign.write(*copy.target, events=20_000 - events, keys=KEYS, first=events)

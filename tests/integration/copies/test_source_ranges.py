@@ -1,4 +1,4 @@
-"""Copies of parts of a stream, whose bounds the Java client gave."""
+"""Copies of parts of a stream. The Java client gave their bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 
 
 def _written(copy: Copy, foreign: ForeignClient) -> list[str]:
-    """Write 2,000 events four times, with scale events. Return the tails between, as text."""
+    """Write 2,000 events four times, with scale events. Return the tails in between, as text."""
     foreign.create(*copy.source, segments=2)
     cuts = []
     for number in range(4):
@@ -67,7 +67,10 @@ def test_a_range_between_two_cuts_is_copied(
 def test_ranges_follow_one_another_in_the_order_given(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Head to a cut, a gap, and a cut to the tail; a foreign reader sees them in order."""
+    """Two ranges with a gap between them are copied.
+
+    A foreign reader sees their events in order.
+    """
     cuts = _written(copy, foreign)
     copy.ranges = [{"to": _at(cuts[0])}, {"from": _at(cuts[1])}]
     report = run_inline(copy)
@@ -96,7 +99,7 @@ def test_the_same_range_twice_is_there_twice(
 def test_a_range_by_offsets_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Offsets by segment, on event boundaries."""
+    """Offsets in segments, at the ends of events, can bound a range."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     begin = [{"segmentID": 0, "offset": 10 * FRAME}, {"segmentID": 1, "offset": 0}]
@@ -114,7 +117,7 @@ def test_a_range_by_offsets_is_copied(
 def test_a_cut_inside_an_event_leaves_nothing(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, side: str
 ) -> None:
-    """A cut inside an event fails before publication, with its range and offsets."""
+    """A cut inside an event fails before publication. The error has its range and offset."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     at = 7 * FRAME + 20

@@ -1,4 +1,4 @@
-"""Sources that lose bytes while they are copied; the Java client truncates and reads."""
+"""Sources that lose bytes during a copy. The Java client truncates and reads them."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_segments_that_are_gone_leave_empty_ones(
 def test_a_source_that_went_on_without_the_planned_is_no_other(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """A source truncated past all planned bytes does not count as a replaced one."""
+    """A source truncated past all planned bytes is not taken for a replaced one."""
     begin(copy)
     foreign.scale(*copy.source, segments=[0, 1], ranges=[(0.0, 0.3), (0.3, 1.0)])
     foreign.truncate(*copy.source, offsets={EPOCH | 2: 0, EPOCH | 3: 0})
@@ -186,7 +186,7 @@ def test_a_truncation_inside_an_event_fails(
 def test_without_the_consent_the_gap_is_refused(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """With onTruncation: Fail the copy ends with segment, offsets and bytes; nothing is left."""
+    """With onTruncation: Fail the error has segment, offsets and bytes. Nothing is left."""
     copy.on_truncation = "Fail"
     begin(copy)
     foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})
@@ -199,7 +199,7 @@ def test_without_the_consent_the_gap_is_refused(
 
 
 def test_the_operator_finds_the_gap_in_the_target(copy: Copy, foreign: ForeignClient) -> None:
-    """A whole target with a gap is held against its plan; with Fail it would not be believed."""
+    """A whole target's answer has the gap, whether the plan is known or not."""
     begin(copy)
     job = job_of(copy)
     foreign.truncate(*copy.source, offsets={0: 10 * EVENT, 1: 0})

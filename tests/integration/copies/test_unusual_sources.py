@@ -30,7 +30,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 def test_an_empty_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A stream without events gives an empty target of as many segments, and that is done."""
+    """A stream without events gives an empty target of as many segments."""
     foreign.create(*copy.source, segments=2)
     report = run_inline(copy)
     assert (report.outcome, report.bytes, report.events) == (Outcome.COPIED, 0, 0)
@@ -44,7 +44,7 @@ def test_an_empty_stream_is_copied(
 def test_a_sealed_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A sealed source is copied whole; its target is not sealed."""
+    """A sealed source is copied whole, and its target is not sealed."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=1000, keys=16)
     foreign.seal(*copy.source)
@@ -61,7 +61,7 @@ def test_a_sealed_stream_is_copied(
 def test_a_target_is_sealed_when_that_is_asked_for(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """It is whole, takes no event, and its positions are told; done again, nothing is."""
+    """The sealed target is whole, and its positions can be read. A further run does nothing."""
     copy.seal = True
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=500, keys=16)
@@ -88,7 +88,7 @@ def test_a_target_is_sealed_when_that_is_asked_for(
 def test_segments_without_bytes_are_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A stream of which only one segment was written has the same shape in the target."""
+    """A stream with events in one segment only has the same segments in the target."""
     foreign.create(*copy.source, segments=4)
     foreign.write(*copy.source, events=500, keys=8, segments=[2])
     report = run_inline(copy)
@@ -101,7 +101,7 @@ def test_segments_without_bytes_are_copied(
 def test_events_of_the_maximum_size_are_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Events of 8 MiB, longer than a chunk and than any block, come over whole."""
+    """Events of 8 MiB, longer than a chunk and than any block, are copied whole."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=5, size=8 << 20, keys=2)
     report = run_inline(copy)
@@ -115,7 +115,7 @@ def test_events_of_the_maximum_size_are_copied(
 def test_events_that_came_by_transactions_are_counted(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """The store counts none of them in the source; report and target have them all."""
+    """The source's store does not count events of transactions. Report and target count all."""
     scope, written = copy.source[0], "written"
     foreign.create(scope, written, segments=2)
     foreign.write(scope, written, events=1000, size=300, keys=16)
@@ -132,7 +132,7 @@ def test_events_that_came_by_transactions_are_counted(
 def test_slices_of_one_segment_are_counted_side_by_side(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Of a segment that is verified in three slices all events are counted."""
+    """All events of a segment are counted, although three slices verify it."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=20_000, size=1000, keys=16)
     report = run_inline(copy, limits=Limits(slice_bytes=8 << 20))
@@ -144,7 +144,7 @@ def test_slices_of_one_segment_are_counted_side_by_side(
 def test_what_a_truncation_left_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Of a stream whose head was truncated the rest is copied, and its events are counted."""
+    """After a truncation the rest of the stream is copied, and its events are counted."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=1000, keys=16)
     foreign.truncate(*copy.source, offsets={0: 40 * FRAME, 1: 0})
@@ -162,7 +162,7 @@ def test_what_a_truncation_left_is_copied(
 def test_a_wholly_truncated_stream_is_copied(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A stream truncated at its tail has no events left and is copied as an empty one."""
+    """A stream truncated at its tail has no events, and is copied like an empty one."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=100)
     foreign.truncate(*copy.source)
@@ -174,7 +174,7 @@ def test_a_wholly_truncated_stream_is_copied(
 def test_a_live_source_gives_a_prefix_of_each_segment(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A source that is written while it is copied gives each segment up to an event's end."""
+    """Each segment of a source that is written meanwhile is copied up to the end of an event."""
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=20_000, keys=16)
     stop = foreign.start_writer(*copy.source, rate=5000, keys=16, first=20_000)

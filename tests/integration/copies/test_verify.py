@@ -1,4 +1,4 @@
-"""`sluice verify` on real stores; the Java client writes, the stand-alone script hashes."""
+"""`sluice verify` on real stores. The Java client writes, and the stand-alone script hashes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copy(tmp_path: Path, standalone: Standalone, scope: str) -> Copy:
 
 
 def named(stream: tuple[str, str], store: str = "local") -> str:
-    """Return a stream as the command line names it."""
+    """Return a stream's name as the command line takes it."""
     return f"{store}:{'/'.join(stream)}"
 
 
@@ -64,7 +64,10 @@ def assert_digests(copy: Copy, server: Standalone, found: Any) -> None:
 def test_a_copy_of_a_scaled_and_truncated_stream_is_verified(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """Ids and offsets differ; each digest is the script's, and that of the copy. Both go on."""
+    """Source and copy are equal although ids and offsets differ. Digests are the script's.
+
+    Both streams get further events.
+    """
     foreign.create(*copy.source, segments=2)
     foreign.write(*copy.source, events=EVENTS, keys=KEYS)
     assert foreign.scale(*copy.source, segments=[0], ranges=[(0.0, 0.2), (0.2, 0.5)])
@@ -110,7 +113,7 @@ def test_one_event_that_differs_is_located(
     foreign.write(*copy.source, events=EVENTS)
     if place:
         foreign.write(*copy.target, events=place)
-    foreign.write(*copy.target, events=1, first=place, seed=1)  # its key is another one
+    foreign.write(*copy.target, events=1, first=place, seed=1)  # another seed gives another key
     if place + 1 < EVENTS:
         foreign.write(*copy.target, events=EVENTS - place - 1, first=place + 1)
     streams = [named(copy.source), named(copy.target)]
@@ -128,7 +131,7 @@ def test_one_event_that_differs_is_located(
 
 @pytest.mark.exhaustive
 def test_what_the_target_lacks_is_located(copy: Copy, foreign: ForeignClient) -> None:
-    """The last events of one segment are missing; those of the other are all there."""
+    """Verification names the segment and the offset from which the target lacks events."""
     for stream in (copy.source, copy.target):
         foreign.create(*stream, segments=2)
         foreign.write(*stream, events=EVENTS, keys=KEYS)
@@ -146,7 +149,7 @@ def test_what_the_target_lacks_is_located(copy: Copy, foreign: ForeignClient) ->
 
 @pytest.mark.exhaustive
 def test_a_range_is_compared_with_its_copy(copy: Copy, foreign: ForeignClient) -> None:
-    """Between two cuts that the Java client gave, over a scale event."""
+    """A range between two cuts of the Java client, over a scale event, equals its copy."""
     foreign.create(*copy.source, segments=2)
     cuts = []
     for number in range(3):
@@ -177,7 +180,7 @@ def test_a_range_is_compared_with_its_copy(copy: Copy, foreign: ForeignClient) -
 def test_a_source_that_is_gone_leaves_the_recorded_digest(
     copy: Copy, foreign: ForeignClient
 ) -> None:
-    """Without the source, the target is checked by its record, and the exit code says so."""
+    """Without the source, the target is compared with its record. The result is Incomplete."""
     foreign.create(*copy.source, segments=1)
     foreign.write(*copy.source, events=EVENTS)
     assert run_inline(copy).outcome is Outcome.COPIED
@@ -196,7 +199,7 @@ class Two(Copy):
 
     @property
     def file(self) -> Path:
-        """A file with nothing but the two stores."""
+        """A file with only the two stores."""
         path = self.folder / "stores.yaml"
         login = {"auth": {"basic": {"secretRef": {"name": "login"}}}}
         stores = {
@@ -228,7 +231,7 @@ def test_streams_of_two_stores_are_compared(
     foreign: ForeignClient,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """Streams of two stores are compared. A user who cannot list segments learns the lack."""
+    """Streams of two stores are compared. A user without the right to list segments is told so."""
     owner, reader = standalone_auth.users[:2]
     admin = foreign_for(standalone_auth.controller_uri, owner)
     there = f"guarded-{uuid4().hex[:12]}"

@@ -18,7 +18,7 @@ class LoginCopy(Copy):
 
     @property
     def file(self) -> Path:
-        """The file, with the name of the secret in it."""
+        """The file, with the Secret's name in it."""
         path = super().file
         plain = f'controllerURI: "{self.uri}"'
         assert plain in path.read_text()
@@ -60,7 +60,7 @@ def test_an_unknown_source_is_refused(
     scope_there: bool,  # noqa: FBT001
     stream: str,
 ) -> None:
-    """A source that is not there ends the run with code 2 by its field, and nothing is made."""
+    """A missing source ends the run with code 2 and its field, and nothing is made."""
     copy.source = (copy.source[0] if scope_there else "no-scope", stream)
     ended = copy.run("run", "-o", "json")
     assert ended.code == 2
@@ -70,7 +70,7 @@ def test_an_unknown_source_is_refused(
 
 
 def test_an_unknown_target_scope_is_refused(copy: Copy, standalone: Standalone) -> None:
-    """A target scope that is not there ends the run with code 2; scopes are not made."""
+    """By default a missing target scope is not made. The run ends with code 2 and its field."""
     copy.target = ("no-scope", "target")
     ended = copy.run("run", "-o", "json")
     assert ended.code == 2
@@ -82,7 +82,7 @@ def test_an_unknown_target_scope_is_refused(copy: Copy, standalone: Standalone) 
 def test_a_target_scope_is_made_if_the_copy_asks_for_it(
     copy: Copy, standalone: Standalone, foreign: ForeignClient, scope: str
 ) -> None:
-    """With `scopePolicy: CreateIfAbsent`, the same copy makes the scope and is whole."""
+    """With `scopePolicy: CreateIfAbsent` the copy makes the scope."""
     copy.target, copy.scope_policy = (f"made-{scope}", "target"), "CreateIfAbsent"
     ended = copy.run("run", "-o", "json")
     assert ended.code == 0
@@ -94,7 +94,7 @@ def test_a_target_scope_is_made_if_the_copy_asks_for_it(
 def test_a_target_that_someone_else_made_is_left_alone(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """A stream in the target's place ends the run with code 2 and keeps every event it had."""
+    """A foreign stream in the target's place ends the run with code 2, and keeps all its events."""
     foreign.create(*copy.target, segments=1)
     foreign.write(*copy.target, events=10)
     before = (foreign.info(*copy.target), leftovers(copy, standalone))
@@ -107,7 +107,7 @@ def test_a_target_that_someone_else_made_is_left_alone(
 
 
 def test_a_store_that_is_down_is_said(copy: Copy, standalone: Standalone) -> None:
-    """Where nothing listens the run ends with code 3 and the address to look at."""
+    """A refused connection ends the run with code 3 and the address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     there, copy.uri = copy.uri, f"tcp://127.0.0.1:{port}"
@@ -158,7 +158,7 @@ def test_a_source_truncated_below_its_bounds_is_refused(
 
 @pytest.mark.exhaustive
 def test_wrong_input_mended_is_input(copy: Copy, standalone: Standalone) -> None:
-    """After a refusal the corrected copy runs, and once more says that it is complete."""
+    """After a refusal the corrected copy runs. A further run finds it complete."""
     wrong, copy.source = copy.source, (copy.source[0], "no-stream")
     assert run_inline(copy).outcome == "Failed"
     copy.source = wrong
@@ -189,7 +189,7 @@ def assert_no_target(copy: Copy, server: Standalone, foreign_for: Any) -> None:
 def test_a_wrong_password_is_refused(
     guarded: LoginCopy, standalone_auth: Standalone, foreign_for: Any
 ) -> None:
-    """A login that the store does not know ends the run with code 3, and shows no password."""
+    """A login that the store does not know ends the run with code 3. No password is shown."""
     folder = guarded.credentials(standalone_auth.users[0].name, "not-this-one")
     ended = guarded.run("run", "-o", "json", "--credentials-dir", folder)
     assert ended.code == 3
@@ -201,7 +201,7 @@ def test_a_wrong_password_is_refused(
 def test_a_missing_permission_is_refused(
     guarded: LoginCopy, standalone_auth: Standalone, foreign_for: Any
 ) -> None:
-    """A user who may read and not write ends the run with code 3, and makes no target."""
+    """A user without the right to write ends the run with code 3. No target is made."""
     reader = standalone_auth.users[1]
     folder = guarded.credentials(reader.name, reader.password)
     ended = guarded.run("run", "-o", "json", "--tasks", "1", "--credentials-dir", folder)
@@ -214,7 +214,7 @@ def test_a_missing_permission_is_refused(
 def test_a_user_with_all_rights_copies(
     guarded: LoginCopy, standalone_auth: Standalone, foreign_for: Any
 ) -> None:
-    """With the right login the same copy runs, tasks included."""
+    """With the right login the same copy runs, also in tasks."""
     admin = standalone_auth.users[0]
     folder = guarded.credentials(admin.name, admin.password)
     ended = guarded.run("run", "-o", "json", "--tasks", "1", "--credentials-dir", folder)

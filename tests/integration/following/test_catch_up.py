@@ -1,4 +1,4 @@
-"""A copy far behind its source, which catches up by Spark on a real store and is killed."""
+"""A copy far behind its source catches up by Spark on a real store, and is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide of copies that follow their source, and its examples, run as written."""
+"""The guide of copies that follow their source. Its examples run as written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Written(Filed):
 
     @property
     def file(self) -> Path:
-        """The file, written anew."""
+        """The file. Each access writes it anew."""
         assert ADDRESS in self.text
         assert IDLE in self.text
         path = self.folder / "copy.yaml"
@@ -48,7 +48,7 @@ class Written(Filed):
 
 
 def shown(kind: str) -> list[str]:
-    """Return the blocks of a kind in the guide."""
+    """Return the guide's blocks of a kind."""
     return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
 
 

@@ -45,7 +45,10 @@ def assert_same(foreign: ForeignClient, copy: FollowingCopy, events: int) -> Non
 def test_a_source_is_followed_until_nothing_comes(
     copy: FollowingCopy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """The target has events of that time. The result names the end's reason; nothing is left."""
+    """The target has the source's events.
+
+    The result names the end's reason, and nothing is left.
+    """
     copy.ends = {"stopWhen": {"idleSeconds": 4}}
     with copy.following("-o", "json") as process:
         foreign.write(*copy.source, events=100, keys=8)
@@ -263,7 +266,7 @@ def test_the_plan_says_that_it_follows(copy: FollowingCopy, standalone: Standalo
 
 @pytest.mark.exhaustive
 def test_the_time_of_an_end_may_come_while_nobody_follows(copy: FollowingCopy) -> None:
-    """If the time of the end passes without a process, the next process ends the copy."""
+    """If the time of the end passes while no process runs, the next process ends the copy."""
     with copy.following() as process:
         process.interrupt()
     copy.ends = {"stopWhen": {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}}

@@ -66,7 +66,7 @@ class Followed:
         self.process.wait()
 
     def wish(self, wish: Wish, key: str = "") -> None:
-        """Write how the copy is to end, as soon as the copy accepts it."""
+        """Write how the copy should end, as soon as the copy accepts it."""
         target = StreamName(scope=self.target[0], stream=self.target[1])
         with Stores(SETTINGS) as stores:
             store = stores[StoreAddress(uri=self._server.controller_uri)]
@@ -113,7 +113,7 @@ def test_a_source_is_sealed_under_its_writer_and_nothing_is_lost(
     until("it follows", lambda: bytes_of(foreign, followed.target) > 0)
     stop = foreign.start_writer(*followed.source, rate=RATE, keys=KEYS, first=2000)
     time.sleep(3)
-    followed.kill()  # the next one finds the wish in the journal
+    followed.kill()  # the next follower finds the wish in the journal
     followed.wish(SEAL, KEY)
     followed.start()
     began = time.monotonic()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RATE: Final = 10_000
 KILLS: Final = 20
 SHORT: Final = FAR == 1
-"""Whether a short while at a slower rate is enough: the processors are others', too."""
+"""Whether to follow for a short time at a low rate, since other tests share the processors."""
 
 HOUR: Final = 3600.0
 MINUTE: Final = 60.0

@@ -29,8 +29,8 @@ def test_reader_groups_go_on_behind_the_cut(
     """After the cutover, reader groups get each event once and miss none.
 
     Both readers of `billing` close in the midst of the source. `audit` reads it to its sealed end.
-    A writer that does not know of the cutover is refused. All its confirmed events count. The other
-    writer stops before, and goes on in the target.
+    The seal refuses events of a writer that does not know of the cutover, and all its confirmed
+    events count. The other writer stops before, and goes on in the target.
     """
     source, target = (scope, "source"), (scope, "target")
     foreign.create(*source, segments=4)
@@ -81,5 +81,5 @@ def both(foreign: ForeignClient, scope: str, group: str) -> list[str]:
 
 
 def total(digests: list[str]) -> str:
-    """Return the digest of all events, from those of parts: it is a sum."""
+    """Return the digest of all events: the sum of the parts' digests."""
     return f"{sum(int(one, 16) for one in digests) % 2**64:016x}"

@@ -32,7 +32,7 @@ HALVES = [(0.5, 0.75), (0.75, 1.0)]
 
 
 class Gone(Exception):
-    """The death of a driver in the midst of a call."""
+    """The death of a driver during a call."""
 
 
 class HeldUp:
@@ -113,7 +113,7 @@ def scene(standalone: Standalone, scope: str, foreign: ForeignClient) -> Iterato
     foreign.write(*made.source, events=500, keys=KEYS)
     with made.pool:
         yield made
-        foreign.seal(*made.source)  # ends the followers, whatever happened
+        foreign.seal(*made.source)  # ends the followers, even after a failure
 
 
 @pytest.mark.exhaustive

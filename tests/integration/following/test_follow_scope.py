@@ -29,7 +29,7 @@ KEY = "a-key"
 KEYS = 16
 RATE = 300 if FAR == 1 else 2000
 STREAMS = [f"s{number:02}" for number in range(36)]
-"""More than there are threads that follow them."""
+"""More streams than a follower has threads."""
 WRITTEN = STREAMS[:4]
 
 
@@ -60,7 +60,7 @@ class Followed:
         self.process.wait()
 
     def said(self) -> str:
-        """All that followers have written."""
+        """Return all output of the followers."""
         return self._output.read_text()
 
 
@@ -84,7 +84,7 @@ class Small(Followed):
 def followed(
     standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> Iterator[Followed]:
-    """Gives a scope of many streams with few events, and its follower."""
+    """Yield a scope of many streams with few events, and its follower."""
     made = Followed(standalone, scope, tmp_path / "follower.txt")
     for stream in STREAMS:
         foreign.create(scope, stream, segments=2 if stream in WRITTEN else 1)
@@ -101,9 +101,9 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
     foreign: ForeignClient,
     say: Callable[[str], None],
 ) -> None:
-    """Writers write, a stream joins, one is deleted, the follower is killed three times.
+    """Writers write, a stream joins, one is deleted, and the follower is killed three times.
 
-    A stream that joins finds another client's target; it fails alone.
+    A stream whose target another client has made fails alone.
     """
     source, target = followed.source, followed.target
 
@@ -114,7 +114,7 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
         until(f"{stream} has arrived", lambda: length(target, stream) == length(source, stream))
 
     def length(scope: str, stream: str) -> int:
-        with suppress(LocalStoreError):  # it is being made
+        with suppress(LocalStoreError):  # the store is making it
             return sum(one.end for one in foreign.info(scope, stream).segments)
         return -1
 
@@ -173,7 +173,10 @@ def test_a_scope_is_followed_and_cut_over_and_nothing_is_lost(
 def test_a_first_leg_ends_and_a_follower_goes_on(
     standalone: Standalone, foreign: ForeignClient, scope: str, tmp_path: Path
 ) -> None:
-    """As drivers of the operator do it, which measures meanwhile how far the whole is."""
+    """A driver ends once all streams are live, as the operator's does, and another one follows.
+
+    Meanwhile `measured` tells the scope's lag and joined streams.
+    """
     small = Small(standalone, foreign, scope, tmp_path / "follower.txt")
     source, target = small.source, small.target
 

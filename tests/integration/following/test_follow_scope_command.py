@@ -64,7 +64,7 @@ def streams_of(report: Any) -> dict[str, Any]:
 def test_a_scope_is_followed_until_nothing_comes(
     copy: FollowedScope, foreign: ForeignClient
 ) -> None:
-    """A stream joins, and a taken target is named. A further run of the file does nothing."""
+    """A stream joins, and a stream with a foreign target is named. A further run does nothing."""
     copy.ends = {"stopWhen": {"idleSeconds": 45}, "onExists": "Fail"}
     with copy.following("-o", "json") as process:
         foreign.create(copy.target, "taken")

@@ -1,4 +1,4 @@
-"""Live copies on a real store: their targets in the view of other clients, and their end."""
+"""Live copies on a real store: their end, and their targets in the view of other clients."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_live_target_is_kept_like_its_source(
 def test_an_ended_live_copy_leaves_a_stream_like_any_other(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
-    """`sluice abort` fences a follower and leaves nothing of the copy but the target."""
+    """`sluice abort` fences a follower, and leaves nothing of the copy but the target."""
     with Follower(copy) as follower:
         foreign.write(*copy.source, events=500, keys=KEYS, first=2000)
         until("all is there", lambda: size_of(foreign, copy.target) == 2500 * SIZE)

@@ -1,4 +1,4 @@
-"""kstatus itself, over an object of every state."""
+"""The library kstatus itself, on an object of every state."""
 
 import json
 import subprocess

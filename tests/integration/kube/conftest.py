@@ -27,7 +27,10 @@ def applier(kube: localcluster.Cluster, definitions: list[str]) -> Iterator[Appl
 
 @pytest.fixture(scope="module")
 def unwatched(kube: localcluster.Cluster, applier: Applier) -> Applier:
-    """Return a client that applies resources of a group without an operator, with our schemas."""
+    """Return a client that applies resources of a group without an operator.
+
+    The group has copies of Sluice's definitions.
+    """
     group = f"test-{uuid4().hex[:12]}.{GROUP}"
     copies = [left(definition(kind)) for kind in KINDS]
     for copy in copies:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 EVENTS, KEYS = 500, 8
 WINDOW = "1m"
-"""Stands for Grafana's own variable, which depends on the width of the screen."""
+"""In place of Grafana's own variable, which depends on the width of the screen."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def operator_settings() -> dict[str, Any]:
 
 @pytest.fixture
 def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> Desk:
-    """Return the namespace after a copy, a copy of a scope, a run by schedule, and a stream."""
+    """Return the namespace after a copy, a copy of a scope, a scheduled run, and a stream."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, keys=KEYS)
     tenant = desk.tenant
@@ -65,7 +65,7 @@ def worked(desk: Desk, gateway: Gateway, foreign: ForeignClient, scope: str) -> 
 
 @pytest.fixture
 def live(worked: Desk, scope: str) -> Iterator[None]:
-    """Has a copy that follows a source, has compared bytes, and goes on following."""
+    """Follow a source by a copy that has compared bytes, until the test ends."""
     tenant = worked.tenant
     source, target = f"{scope}/orders", f"{scope}/live"
     tenant.apply(tenant.copy_resource("live", source, target, mode="Continuous"))
@@ -142,8 +142,8 @@ def queries() -> dict[str, str]:
 def test_people_see_what_an_operator_did(worked: Desk, prometheus: Prometheus) -> None:
     """Every panel of the dashboard has series, and every rule can be evaluated.
 
-    The metrics of a schedule have its last good run and drill, and end with its resource. Until
-    then the schedule holds its store.
+    The metrics of a schedule have its last good run and drill, and end with its resource. The
+    schedule holds its store until then.
     """
     own = f'{{kind="StreamArchive", namespace="{worked.tenant.namespace}", name="nightly"}}'
     made, good, due = (

@@ -58,7 +58,7 @@ SIGNS: dict[str, dict[str, str]] = {
         'sluice_ephemeral_streams{state="Deleting"}': f"2{ALWAYS}"
     },
 }
-"""A sign of each alert that is about no single resource."""
+"""Series that fire each alert that is about no single resource."""
 
 
 def schedule(
@@ -137,7 +137,7 @@ def _promtool(folder: Path, *words: str) -> None:
 
 
 def test_every_alert_has_its_case_here() -> None:
-    """Each alert has a sign in the table, or a test of its own."""
+    """Each alert has series in the table, or a test of its own."""
     objects = render({"monitoring": {"prometheusRule": {"enabled": True}}})
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     assert {rule["alert"] for rule in group["rules"]} == {
@@ -159,7 +159,7 @@ def test_every_alert_has_its_case_here() -> None:
 
 @pytest.mark.parametrize("alert", SIGNS)
 def test_an_alert_fires_by_its_sign(alert: str, tmp_path: Path) -> None:
-    """A sign fires its alert within two hours, and no other alert."""
+    """The series fire their alert within two hours, and no other alert."""
     up = {} if alert == "SluiceOperatorAbsent" else UP
     check(tmp_path, SIGNS[alert] | up, {"2h": {(alert, "")}})
 

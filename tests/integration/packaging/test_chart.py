@@ -1,4 +1,4 @@
-"""The objects that the chart makes of its values: names, owners, CRDs, accounts."""
+"""The objects that the chart makes from its values: names, owners, CRDs, accounts."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_helm_finds_nothing_to_complain_of(values: dict[str, Any]) -> None:
 
 
 def test_the_chart_of_a_checkout_runs_the_image_of_a_checkout() -> None:
-    """Its version is before all others, and its image is that of `make image`."""
+    """A checkout's chart has version 0.0.0-dev and runs the image that `make image` builds."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == ("0.0.0-dev", "dev")
     makefile = (ROOT / "Makefile").read_text()
@@ -33,7 +33,7 @@ def test_the_chart_of_a_checkout_runs_the_image_of_a_checkout() -> None:
 
 
 def test_every_object_says_whose_it_is(rendered: Rendered) -> None:
-    """Each has the chart's labels, and each that lives in a namespace names it."""
+    """Each object has the chart's label with its name. Only namespaced objects name a namespace."""
     cluster_wide = {
         "ClusterRole",
         "ClusterRoleBinding",
@@ -48,13 +48,13 @@ def test_every_object_says_whose_it_is(rendered: Rendered) -> None:
 
 
 def test_no_two_objects_have_one_name(rendered: Rendered) -> None:
-    """Nothing is made twice."""
+    """Each object has another kind, namespace or name than all others."""
     keys = [(m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"]) for m in rendered]
     assert len(keys) == len(set(keys))
 
 
 def test_crds_are_the_generated_ones_and_kept() -> None:
-    """The chart's CRDs are those of crds/, with the mark that keeps Helm from deleting them."""
+    """The chart's CRDs are those of crds/. An annotation keeps Helm from deleting them."""
     crds = {crd["metadata"]["name"]: crd for crd in render().of("CustomResourceDefinition")}
     sources = [yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml")]
     assert len(sources) == len(crds) >= 2
@@ -65,12 +65,12 @@ def test_crds_are_the_generated_ones_and_kept() -> None:
 
 
 def test_crds_can_be_left_out() -> None:
-    """Another release of the cluster may bring them."""
+    """With `crds.install: false` the chart makes no CRDs, since another release may bring them."""
     assert render({"crds": {"install": False}}).of("CustomResourceDefinition") == []
 
 
 def test_names_that_look_like_numbers_stay_names() -> None:
-    """Releases, namespaces and profiles may be called 123 or true."""
+    """Releases, namespaces and profiles may have names such as 123 or true."""
     values = {
         "watch": {"namespaces": ["123"]},
         "driver": {"namespaces": ["123"]},
@@ -87,7 +87,7 @@ def test_names_that_look_like_numbers_stay_names() -> None:
 
 
 def test_two_releases_do_not_meet() -> None:
-    """Two releases in one cluster share no object, except those that one leaves out."""
+    """Two releases in a cluster share no object, if one leaves out CRDs and roles of people."""
     second = {"crds": {"install": False}, "rbac": {"aggregate": False}}
 
     def names(objects: Rendered) -> set[tuple[str, str, str]]:
@@ -125,7 +125,10 @@ def test_drivers_find_their_account() -> None:
 
 
 def test_no_account_hands_out_its_token_by_itself() -> None:
-    """Only pods that ask for it get a token; the operator's does."""
+    """No ServiceAccount mounts its token into pods by default.
+
+    The operator's pod asks for its token.
+    """
     objects = render(EVERYTHING)
     assert {m["automountServiceAccountToken"] for m in objects.of("ServiceAccount")} == {False}
     assert objects.pod["spec"]["automountServiceAccountToken"] is True

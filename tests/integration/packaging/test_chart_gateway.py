@@ -1,4 +1,4 @@
-"""The gateway in the chart: off unless it is asked for, with few rights."""
+"""The gateway in the chart: off by default, with few rights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def words(objects: Rendered) -> list[str]:
 
 
 def test_there_is_none_unless_it_is_asked_for() -> None:
-    """Nothing of it."""
+    """By default the chart makes no object of the gateway."""
     assert not [one for one in render() if one["metadata"]["name"] == NAME]
 
 
 def test_it_reads_in_the_namespaces_that_it_shows() -> None:
-    """And has no right in others; Secrets only by name."""
+    """The gateway has Roles only in the namespaces that it shows. It reads Secrets only by name."""
     objects = gateway(namespaces=["shop", "billing"], secrets=["login"])
     roles = [one for one in objects.of("Role") if one["metadata"]["name"] == NAME]
     assert [one["metadata"]["namespace"] for one in roles] == ["shop", "billing"]
@@ -44,7 +44,10 @@ def test_it_reads_in_the_namespaces_that_it_shows() -> None:
 
 
 def test_kubernetes_decides_unless_a_token_is_named() -> None:
-    """With a token it asks Kubernetes nothing, and the token is a file of its Secret."""
+    """With a token the gateway has no right to ask Kubernetes.
+
+    It reads the token from a mounted Secret.
+    """
     asked = {"tokenreviews", "subjectaccessreviews"}
     assert asked <= {resource for _, resource, _, _ in rules(gateway(), NAME)}
     objects = gateway(access="Token", token={"secretName": "viewers", "secretKey": "key"})
@@ -64,12 +67,12 @@ def test_kubernetes_decides_unless_a_token_is_named() -> None:
     ],
 )
 def test_what_is_missing_is_named(values: dict[str, Any], field: str) -> None:
-    """Before anything is installed."""
+    """Helm refuses values that lack a required field, and names the field."""
     assert field in refusal({"gateway": values})
 
 
 def test_it_is_offered_by_https_if_there_is_a_certificate() -> None:
-    """The Service, the probes and the command agree."""
+    """With a certificate, the Service, the readiness probe and the command line all use TLS."""
     objects = gateway(tls={"secretName": "certificate"})
     (port,) = objects.named("Service", NAME)["spec"]["ports"]
     assert (port["name"], port["port"]) == ("https", 443)
@@ -80,7 +83,7 @@ def test_it_is_offered_by_https_if_there_is_a_certificate() -> None:
 
 
 def test_its_pod_is_restricted_and_obeys_the_rules_about_stores() -> None:
-    """The operator's own rules hold for it too."""
+    """The gateway's pod is restricted. It obeys the operator's rules about stores and Secrets."""
     objects = render(
         {
             "gateway": GATEWAY,
@@ -100,5 +103,5 @@ def test_its_pod_is_restricted_and_obeys_the_rules_about_stores() -> None:
 
 
 def test_helm_finds_no_mistake() -> None:
-    """Warnings count."""
+    """`helm lint --strict` passes with a gateway that has a certificate."""
     assert lint({"gateway": GATEWAY | {"tls": {"secretName": "certificate"}}}) == ""

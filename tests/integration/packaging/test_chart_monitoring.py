@@ -17,7 +17,7 @@ def test_nothing_of_prometheus_comes_unasked() -> None:
 
 
 def test_alerts_ask_for_metrics_that_there_are() -> None:
-    """Each metric of an alert is in the catalogue, and so is each label that it is asked by."""
+    """Each metric of an alert is in the catalogue, and so is each label that selects it."""
     known = {metric.name: set(metric.labels) for metric in METRICS}
     (group,) = render(EVERYTHING).one("PrometheusRule")["spec"]["groups"]
     asked = asked_in(rule["expr"] for rule in group["rules"])
@@ -27,7 +27,7 @@ def test_alerts_ask_for_metrics_that_there_are() -> None:
 
 
 def asked_in(queries: Iterable[str]) -> list[tuple[str, set[str]]]:
-    """Return the metrics that queries name, each with the labels that it is selected by."""
+    """Return the metrics that queries name, each with the labels that select it."""
     return [
         (re.sub("_bucket$", "", name), set(re.findall(r"(\w+)!?=", labels)))
         for query in queries
@@ -36,7 +36,10 @@ def asked_in(queries: Iterable[str]) -> list[tuple[str, set[str]]]:
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
-    """All of its metrics are in the catalogue; each panel has a number and a place of its own."""
+    """All metrics of the dashboard are in the catalogue.
+
+    No two panels share a number or a place.
+    """
     known = {metric.name: set(metric.labels) for metric in METRICS}
     panels = render(EVERYTHING).dashboard["panels"]
     queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
@@ -48,7 +51,10 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 
 
 def test_grafanas_sidecar_finds_the_dashboard_by_its_label() -> None:
-    """By the usual one, unless values say another; without them there is no dashboard."""
+    """The dashboard has the sidecar's usual label, or the one in the values.
+
+    It is off by default.
+    """
     assert [one["metadata"]["name"] for one in render().of("ConfigMap")] == ["sluice-operator"]
     for more, expected in (({}, "1"), ({"labels": {"grafana_dashboard": "yes"}}, "yes")):
         objects = render({"monitoring": {"dashboard": {"enabled": True} | more}})
@@ -57,7 +63,7 @@ def test_grafanas_sidecar_finds_the_dashboard_by_its_label() -> None:
 
 
 def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
-    """Each has a severity, a summary and a description."""
+    """Each alert has a severity, a summary and a description."""
     objects = render(EVERYTHING)
     (group,) = objects.one("PrometheusRule")["spec"]["groups"]
     for rule in group["rules"]:

@@ -11,19 +11,19 @@ SECRET_HEADER = {"name": "X-Token", "secretName": "sink", "secretKey": "token"}
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["as it comes", "everything"])
 def test_only_metrics_and_probes_can_be_reached(values: dict[str, Any]) -> None:
-    """The network policy always admits connections to one port only."""
+    """The network policy admits connections to the metrics' port only."""
     policy = render(values).one("NetworkPolicy")["spec"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": "metrics"}]}]
     assert "Ingress" in policy["policyTypes"]
 
 
 def test_stores_are_reachable_on_any_port_unless_told_otherwise() -> None:
-    """A policy that is on by default must not cut the operator off from a store."""
+    """The default policy restricts no egress, so that it cuts off no store."""
     assert render().one("NetworkPolicy")["spec"]["policyTypes"] == ["Ingress"]
 
 
 def test_what_the_operator_reaches_can_be_narrowed() -> None:
-    """DNS, the API server and the stores, each with its own addresses and ports."""
+    """Egress can be restricted to DNS, the API server and stores, each with addresses and ports."""
     scraper = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
     policy = render(
         {
@@ -53,7 +53,7 @@ def test_what_the_operator_reaches_can_be_narrowed() -> None:
 
 
 def test_a_sinks_header_is_a_file_of_its_secret_only() -> None:
-    """The operator needs no right to read it, and it is in no setting."""
+    """The sink's header is a mounted file, so the operator needs no right to read its Secret."""
     objects = render({"notices": {"sink": "https://events.example/s", "header": SECRET_HEADER}})
     assert objects.config["notices"] == {
         "sink": "https://events.example/s",

@@ -1,4 +1,4 @@
-"""The operator's pod and settings, as the chart makes them of its values."""
+"""The operator's pod and settings, as the chart makes them from its values."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from support.kube.chart import EVERYTHING, NAMESPACE, Rendered, render
 
 
 def test_the_operators_pod_is_restricted(rendered: Rendered) -> None:
-    """It satisfies the `restricted` pod security standard, and cannot write to its image."""
+    """The operator's pod satisfies the `restricted` standard. It can write to /tmp only."""
     spec = rendered.pod["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["runAsUser"] == 65532
@@ -37,7 +37,7 @@ def test_the_operators_pod_is_restricted(rendered: Rendered) -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_an_upgrade_leaves_no_gap(replicas: int) -> None:
-    """A new replica is ready before an old one ends, and one Lease says which works."""
+    """A new replica is ready before an old one ends. The Lease decides which replica works."""
     objects = render({"operator": {"replicas": replicas}})
     spec = objects.one("Deployment")["spec"]
     assert spec["replicas"] == replicas
@@ -49,7 +49,10 @@ def test_an_upgrade_leaves_no_gap(replicas: int) -> None:
 
 
 def test_two_replicas_are_kept_apart_and_one_holds_up_no_node() -> None:
-    """They prefer different nodes, and a drain takes one at a time; a single one may be taken."""
+    """Replicas prefer different nodes, and a drain evicts one at a time.
+
+    A single replica has no budget.
+    """
     objects = render()
     (preferred,) = objects.pod["spec"]["affinity"]["podAntiAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
@@ -62,7 +65,7 @@ def test_two_replicas_are_kept_apart_and_one_holds_up_no_node() -> None:
 
 
 def test_probes_ask_the_operator() -> None:
-    """Liveness and readiness are asked where the operator's settings say that it listens."""
+    """Probes ask the port on which the operator listens, by its settings."""
     objects = render()
     (container,) = objects.pod["spec"]["containers"]
     assert container["ports"] == [
@@ -79,7 +82,7 @@ def test_probes_ask_the_operator() -> None:
 
 
 def test_the_operator_reads_its_settings(rendered: Rendered, tmp_path: Path) -> None:
-    """The operator takes the file that the chart writes, and finds it where it is told to look."""
+    """The operator accepts the chart's file of settings, and its arguments name the file."""
     file = tmp_path / "config.yaml"
     file.write_text(rendered.config_file)
     settings = OperatorSettings.read(file)
@@ -90,7 +93,7 @@ def test_the_operator_reads_its_settings(rendered: Rendered, tmp_path: Path) -> 
 
 
 def test_the_values_show_every_setting_of_a_profile() -> None:
-    """The default profile names each field, so that values.yaml documents them all."""
+    """The default profile in values.yaml names each field, so that it documents all of them."""
     profile = render().config["profiles"]["default"]
     shown = {name: set(profile[name]) for name in ("driver", "executor")}
     assert set(profile) == {field.alias for field in Profile.model_fields.values()}
@@ -99,7 +102,7 @@ def test_the_values_show_every_setting_of_a_profile() -> None:
 
 
 def test_settings_reach_the_operator() -> None:
-    """Namespaces, pull secrets, identity and further profiles are handed on."""
+    """The values' namespaces, pull secrets, identity and profiles are in the settings."""
     config = render(
         {
             "clusterID": "paris",
@@ -155,7 +158,7 @@ def test_settings_reach_the_operator() -> None:
 
 
 def test_a_change_of_settings_restarts_the_operator() -> None:
-    """A change of settings restarts the operator: its pod has their checksum, and no other."""
+    """The pod has the settings' checksum, so only their changes restart it."""
 
     def checksum(values: dict[str, Any]) -> str:
         found: str = render(values).pod["metadata"]["annotations"]["sluice.dev/config-checksum"]
@@ -167,7 +170,7 @@ def test_a_change_of_settings_restarts_the_operator() -> None:
 
 
 def test_an_image_can_be_pinned() -> None:
-    """A digest goes before the tag, for the operator and for drivers."""
+    """If a digest is set, it replaces the tag, for the operator and for drivers."""
     digest = "sha256:" + "0" * 64
     objects = render({"image": {"repository": "r.example/s", "tag": "1", "digest": digest}})
     assert objects.pod["spec"]["containers"][0]["image"] == f"r.example/s@{digest}"
@@ -175,7 +178,7 @@ def test_an_image_can_be_pinned() -> None:
 
 
 def test_the_pod_can_be_placed() -> None:
-    """The operator's pod has the values' settings of place, and keeps the chart's labels."""
+    """The operator's pod takes placement, labels and annotations from the values."""
     placement = {
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}],
@@ -193,7 +196,7 @@ def test_the_pod_can_be_placed() -> None:
 
 
 def test_selectors_find_the_operator_and_no_driver() -> None:
-    """Every selector of the operator's pod matches it, and no pod of copies."""
+    """Each selector of the operator's pod matches it, and matches no driver's pod."""
     objects = render(EVERYTHING)
     labels = objects.pod["metadata"]["labels"].items()
     driver = {"app.kubernetes.io/name": "sluice", "app.kubernetes.io/component": "driver"}.items()

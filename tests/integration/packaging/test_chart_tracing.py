@@ -43,12 +43,12 @@ def test_the_operator_is_traced_by_the_standard_variables() -> None:
         "OTEL_TRACES_SAMPLER_ARG": "0.25",
         "OTEL_RESOURCE_ATTRIBUTES": "k8s.namespace.name=sluice-system,k8s.pod.name=$(POD_NAME)",
     }
-    # Kubernetes replaces names of variables that come before.
+    # Kubernetes expands $(POD_NAME) only if that variable comes first.
     assert list(found).index("POD_NAME") < list(found).index("OTEL_RESOURCE_ATTRIBUTES")
 
 
 def test_the_operator_reads_where_drivers_send_spans() -> None:
-    """The operator's file has the endpoint for drivers from the chart's values."""
+    """The operator reads endpoint, headers and sampler for drivers from its settings."""
     read = OperatorSettings.model_validate(render(TRACED).config).tracing
     assert (read.endpoint, read.sampler) == (URL, "parentbased_traceidratio")
     assert (read.headers.secret_name, read.headers.secret_key) == ("traces", "token")

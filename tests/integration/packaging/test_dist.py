@@ -1,4 +1,4 @@
-"""The files of a release, made once and checked as a user gets them."""
+"""The files of a release. A release is built once, and checked as a user gets it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def only(dist: Path, pattern: str) -> Path:
-    """Return the only file of a form."""
+    """Return the only file that matches a pattern."""
     (path,) = dist.glob(pattern)
     return path
 
@@ -61,7 +61,7 @@ def hatchling(folder: Path, *words: str) -> str:
 def test_the_wheel_runs_with_the_packages_of_the_lock_and_no_others(
     dist: Path, tmp_path: Path
 ) -> None:
-    """The wheel runs in a fresh environment with the lock's packages, and names its version."""
+    """The wheel runs in a fresh environment with the lock's packages, and tells its version."""
     uv = shutil.which("uv") or str(cache_root() / "uv" / "bin" / "uv")
     venv = tmp_path / "venv"
     environment = os.environ | {
@@ -83,7 +83,7 @@ def test_the_wheel_runs_with_the_packages_of_the_lock_and_no_others(
 
 
 def test_the_sdist_makes_the_same_wheel(dist: Path, tmp_path: Path) -> None:
-    """Without git and in another folder, the sources give the same bytes under the same version."""
+    """The sdist's sources give the same wheel and version in another folder without git."""
     with tarfile.open(only(dist, "*.tar.gz")) as archive:
         archive.extractall(tmp_path, filter="data")
     (sources,) = tmp_path.iterdir()
@@ -93,7 +93,7 @@ def test_the_sdist_makes_the_same_wheel(dist: Path, tmp_path: Path) -> None:
 
 
 def test_checksums_cover_all_files(dist: Path) -> None:
-    """Each file but the list itself has its SHA-256 in the list."""
+    """The list of checksums has the SHA-256 of each file except the list itself."""
     lines = (dist / SUMS).read_text().splitlines()
     sums = {path: digest for digest, _, path in (line.partition("  ") for line in lines)}
     actual = {
@@ -105,7 +105,10 @@ def test_checksums_cover_all_files(dist: Path) -> None:
 
 
 def test_a_release_replaces_an_older_one_and_nothing_else(dist: Path, tmp_path: Path) -> None:
-    """Made again, it has the same bytes; a folder of other files is refused and left."""
+    """A second build removes old files and gives the same bytes.
+
+    A folder of other files is refused, and its files stay.
+    """
     again = tmp_path / "dist"
     shutil.copytree(dist, again)
     (again / "old").touch()
@@ -161,7 +164,7 @@ def test_the_chart_as_an_artefact_is_what_helm_pulls(dist: Path) -> None:
 
 
 def test_manifests_name_the_version(dist: Path) -> None:
-    """The operator's image is that of the release, and all definitions are there."""
+    """The operator's image in install.yaml is the release's, and crds.yaml has all definitions."""
     objects = list(yaml.load_all((dist / "install.yaml").read_text(), yaml.CSafeLoader))
     (deployment,) = (body for body in objects if body["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -191,9 +194,10 @@ def test_the_bill_of_materials_lists_the_packages_of_the_image(dist: Path) -> No
 
 
 def test_a_tag_decides_the_version(tmp_path: Path) -> None:
-    """A tagged commit has the tag's version, a later one a version before the next.
+    """A tagged commit has the tag's version; a later commit has a development version of the next.
 
-    A copy without tags has a version too, and so has an archive of the files without git.
+    An archive that git makes has the tag's version. Files without git and without the archive's
+    data have version 0.0.0.
     """
     sources = tmp_path / "sources"
     sources.mkdir()
@@ -232,19 +236,19 @@ def test_a_tag_decides_the_version(tmp_path: Path) -> None:
     ],
 )
 def test_versions_for_helm_are_semantic(python: str, helms: str) -> None:
-    """Each version of a commit has a form for Helm."""
+    """Each form of version that a commit can have becomes a semantic version for Helm."""
     assert chart.semantic(Version(python)) == helms
 
 
 @pytest.mark.parametrize("version", ["1!1.2.3", "1.2.3.4", "1.2.3.post1"])
 def test_versions_without_a_form_for_helm_are_refused(version: str) -> None:
-    """A tag that Helm could not order makes no release."""
+    """A version that Helm could not order is refused, and the message names the form of tags."""
     with pytest.raises(DistributionError, match=r"tag vMAJOR\.MINOR\.PATCH"):
         chart.semantic(Version(version))
 
 
 def test_release_notes_are_the_versions_part_of_the_changelog(tmp_path: Path) -> None:
-    """A release has its own part; a commit after it has that of the next one."""
+    """A release has its own part of the changelog. A commit after it has the unreleased part."""
     log = tmp_path / "CHANGELOG.md"
     log.write_text(
         "# Changelog\n\n## Unreleased\n\n- C\n\n"

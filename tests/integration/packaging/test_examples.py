@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples can be applied, and agree with their guides and with each other."""
 
 import re
 from collections.abc import Iterator
@@ -43,18 +43,18 @@ AnyKind = TypeVar("AnyKind", bound=Resource)
 
 @pytest.fixture
 def values() -> dict[str, Any]:
-    """Gives the example's Helm values."""
+    """Return the example's Helm values."""
     found: dict[str, Any] = yaml.safe_load((EXAMPLES / "values.yaml").read_text())
     return found
 
 
 def resources(name: str) -> Resources:
-    """The resources of an example."""
+    """Return the resources of an example."""
     return load((EXAMPLES / name).read_text())
 
 
 def documents(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of an example, or those that a guide shows."""
+    """Yield the objects of an example, or those in a guide's blocks of YAML."""
     text = path.read_text()
     blocks = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     for block in blocks if path.suffix == ".md" else [text]:
@@ -62,14 +62,14 @@ def documents(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def resource(name: str, model: type[AnyKind]) -> AnyKind:
-    """The one resource of a kind in an example."""
+    """Return the only resource of a kind in an example."""
     (found,) = (one for one in documents(EXAMPLES / name) if one["kind"] == model.__name__)
     return model.model_validate(found)
 
 
 @pytest.mark.parametrize("path", [*RESOURCES, *GUIDES], ids=lambda path: path.name)
 def test_examples_can_be_applied(path: Path) -> None:
-    """Examples and guides have resources that this version understands."""
+    """This version's models accept all resources of Sluice in examples and guides."""
     ours = [one for one in documents(path) if one["apiVersion"].startswith(f"{GROUP}/")]
     assert ours
     for one in ours:
@@ -78,9 +78,9 @@ def test_examples_can_be_applied(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COPIES, ids=lambda path: path.name)
 def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
-    """Each has a copy or an archive for the command line, and the stores that it names.
+    """Each example has a copy or an archive for the command line, and the stores that it names.
 
-    Those of the one with a profile are in another file.
+    The stores of with-profile.yaml are in another file.
     """
     found = load(path.read_text())
     assert found.order
@@ -90,7 +90,7 @@ def test_examples_of_copies_can_be_run_without_a_cluster(path: Path) -> None:
 
 
 def test_the_hooks_have_cron_jobs_that_are_meant_for_them() -> None:
-    """Each CronJob agrees, runs by itself never, and its pod is restricted."""
+    """Each CronJob consents to be a hook and is suspended. The hook's pod is restricted."""
     name = "streamcopy-hooks.yaml"
     hooks = resource(name, StreamCopy).spec.hooks
     there = {
@@ -111,7 +111,7 @@ def test_the_hooks_have_cron_jobs_that_are_meant_for_them() -> None:
 
 @pytest.mark.parametrize("name", ["ephemeralstream.yaml", APPLICATION])
 def test_an_ephemeral_stream_has_all_it_names(name: str) -> None:
-    """The store and the owner are in the file, in the resource's namespace."""
+    """The stream's store and owner are in its file and in its namespace."""
     stream = resource(name, EphemeralStream)
     (owner,) = stream.spec.owners
     there = {
@@ -124,7 +124,10 @@ def test_an_ephemeral_stream_has_all_it_names(name: str) -> None:
 
 
 def test_a_shared_store_admits_the_resource_beside_it() -> None:
-    """By its namespace, scope and operations; and its login is in its own namespace."""
+    """The store's access admits the stream's namespace, scope and operations.
+
+    The login's Secret is in the store's namespace.
+    """
     name = "streamstore-shared.yaml"
     store, stream = resource(name, StreamStore), resource(name, EphemeralStream)
     spec, here = stream.spec, store.metadata.namespace
@@ -145,9 +148,9 @@ def test_a_shared_store_admits_the_resource_beside_it() -> None:
 
 
 def test_the_applications_streams_are_what_is_claimed() -> None:
-    """What its Deployment says of scope, prefix and store is what its EphemeralStream says.
+    """The Deployment has the scope, prefix and store of its EphemeralStream.
 
-    What it reads and writes is not under the prefix, and its pod is restricted.
+    Its input and output are outside the prefix, and its pod is restricted.
     """
     stream, store = resource(APPLICATION, EphemeralStream), resource(APPLICATION, StreamStore)
     (deployment,) = (
@@ -163,7 +166,7 @@ def test_the_applications_streams_are_what_is_claimed() -> None:
 
 
 def test_the_page_shows_the_applications_ephemeral_stream() -> None:
-    """Its only block is the example's resource."""
+    """The page's only block of YAML has the spec of the example's EphemeralStream."""
     (shown,) = documents(ROOT / "docs" / "wordcount.md")
     assert shown["spec"] == next(
         one["spec"]
@@ -173,7 +176,10 @@ def test_the_page_shows_the_applications_ephemeral_stream() -> None:
 
 
 def test_the_store_admits_the_owner_of_another_namespace() -> None:
-    """The access of the example's store allows what its EphemeralStream asks for."""
+    """The store's access admits the stream's scope, and the owner's namespace by its labels.
+
+    The labels are those that the example's command sets.
+    """
     name = "ephemeralstream-prefix.yaml"
     stream = resource(name, EphemeralStream)
     store = resource(name, StreamStore)
@@ -198,7 +204,7 @@ def test_the_store_admits_the_owner_of_another_namespace() -> None:
     ("name", "append"), [("streamcopy-append.yaml", True), ("streamcopy.yaml", False)]
 )
 def test_a_copy_appends_where_its_file_says_so(name: str, append: bool) -> None:  # noqa: FBT001 - a parameter
-    """And the two ways to use one target are two copies."""
+    """A copy appends only with `onExists: Append`. With another value it has another id."""
     (copy,) = resources(name).copies
     assert copy_request(copy, cluster="c").append is append
     other = "Fail" if append else "Append"
@@ -208,7 +214,7 @@ def test_a_copy_appends_where_its_file_says_so(name: str, append: bool) -> None:
 
 
 def test_a_copy_with_a_login_is_whole() -> None:
-    """Stores and Secrets that are named are in the file, in the copy's namespace."""
+    """The copy's file has its stores, and their Secrets in the stores' namespace."""
     found = resources("with-login.yaml")
     objects = yaml.safe_load_all((EXAMPLES / "with-login.yaml").read_text())
     secrets = {
@@ -226,7 +232,10 @@ def test_a_copy_with_a_login_is_whole() -> None:
 
 
 def test_the_chart_takes_the_values(values: dict[str, Any]) -> None:
-    """The values pass the schema and the operator's own check, and keep the default profile."""
+    """The values pass the chart's schema and the operator's own check.
+
+    They keep the default profile.
+    """
     assert refusal(values) == ""
     profiles = render(values).config["profiles"]
     assert set(profiles) == {"default", "large"}
@@ -234,7 +243,7 @@ def test_the_chart_takes_the_values(values: dict[str, Any]) -> None:
 
 
 def test_the_profile_allows_what_the_copy_asks_for(values: dict[str, Any]) -> None:
-    """The big copy stays within the profile that it names, in a namespace made for executors."""
+    """The big copy stays within its profile. Its namespace is one where executors may run."""
     (copy,) = resources("with-profile.yaml").copies
     runtime = copy.spec.runtime
     profile = Profile.model_validate(values["profiles"][runtime.profile])

@@ -33,7 +33,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_source_is_compiled_once(cc: Path, source: Path, tmp_path: Path) -> None:
-    """A source is compiled once, and again after a change."""
+    """An unchanged source is not compiled again. After a change it is."""
     package = tmp_path / "package"
     assert compiler.compile_extension(package)
     binary = source.with_suffix(".abi3.so")
@@ -53,7 +53,7 @@ def test_a_source_is_compiled_once(cc: Path, source: Path, tmp_path: Path) -> No
 def test_without_a_compiler_no_binary_of_another_source_stays(
     source: Path, tmp_path: Path, missing: str
 ) -> None:
-    """Without a compiler, the source is named and its old binary removed. Python replaces it."""
+    """The error names the missing compiler or header, and the old binary is removed."""
     package = tmp_path / "package"
     compiler.compile_extension(package)
     source.write_text("changed")

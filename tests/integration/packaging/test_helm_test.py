@@ -29,7 +29,7 @@ def hook(**values: Any) -> Rendered:
     "values", [{}, EVERYTHING, NAMESPACED, SCRAPED], ids=["plain", "all", "some", "scraped"]
 )
 def test_all_of_it_comes_and_goes_with_the_test(values: dict[str, Any]) -> None:
-    """Account and roles come before the pod; each is removed once the test has passed."""
+    """Helm makes account and roles before the pod. It deletes each once the test has passed."""
     objects = hook(**values)
     weights = {}
     for found in objects:
@@ -43,7 +43,10 @@ def test_all_of_it_comes_and_goes_with_the_test(values: dict[str, Any]) -> None:
 
 
 def test_the_pod_is_restricted_and_placed_as_the_operators() -> None:
-    """It has the operator's image, place and confinement, runs once, and shows its log."""
+    """The test's pod has the operator's image, place and confinement.
+
+    It runs once, and its log is shown.
+    """
     values = {
         "operator": {"nodeSelector": {"kubernetes.io/os": "linux"}},
         "imagePullSecrets": [{"name": "registry"}],
@@ -73,7 +76,7 @@ def test_the_pod_is_restricted_and_placed_as_the_operators() -> None:
 def test_it_may_ask_for_rights_and_nothing_else(
     values: dict[str, Any], kind: str, resource: str
 ) -> None:
-    """Its account has one right, where the operator has some; it is not the operator's account."""
+    """The test's own account may only ask about rights, where the operator has some."""
     objects = hook(**values)
     assert {found["kind"] for found in objects if found["kind"].endswith("Role")} == {kind}
     assert set(rules(objects, "sluice-test")) == {("authorization.k8s.io", resource, "create", "")}
@@ -84,7 +87,7 @@ def test_it_may_ask_for_rights_and_nothing_else(
 
 
 def test_it_reaches_an_operator_that_admits_scrapers_only() -> None:
-    """During the test, the operator's port is open for the test's pod, and for no other."""
+    """During the test, a network policy opens the operator's port to the test's pod only."""
     assert hook().of("NetworkPolicy") == []
     objects = hook(**SCRAPED)
     policy = objects.one("NetworkPolicy")["spec"]
@@ -103,7 +106,7 @@ def test_it_reaches_an_operator_that_admits_scrapers_only() -> None:
 def test_the_program_takes_its_arguments(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, Any]
 ) -> None:
-    """It asks for each right of the operator's role, where the operator serves."""
+    """The test asks for each right of the operator's roles, in the namespaces that it serves."""
     given: list[Any] = []
 
     async def asked(*words: str, **others: Any) -> list[str]:
@@ -131,7 +134,7 @@ def test_the_program_takes_its_arguments(
 
 @pytest.mark.parametrize("rules_given", ["no JSON", "{}", "[1]", '[{"verbs": ["get"]}]', "null"])
 def test_rules_that_are_none_are_refused(rules_given: str) -> None:
-    """A wrong argument is named, with the form that it has to have."""
+    """A malformed `--rules` exits with code 2, and the message names the argument."""
     words = ["check-installation", "--probe=http://x", "--account=a/b", f"--rules={rules_given}"]
     words.append('--own-rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]')
     done = CliRunner().invoke(cli.cli, words)

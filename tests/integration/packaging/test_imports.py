@@ -1,4 +1,4 @@
-"""The imports of a process at its start, which take most of the start's time."""
+"""The imports of a process at its start, which take most of that time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARCHIVES: Final = {
 
 
 def imported(code: str) -> set[str]:
-    """Return the modules, with their packages, that a new interpreter has after some code."""
+    """Run code in a new interpreter, and return the names of its loaded modules and packages."""
     said = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"],
         capture_output=True,
@@ -35,7 +35,7 @@ def imported(code: str) -> set[str]:
 
 @pytest.mark.parametrize("command", ["driver", "run", "plan", "verify"])
 def test_what_runs_without_a_cluster_knows_no_kubernetes(command: str) -> None:
-    """Code without a cluster imports no Kubernetes client: that takes as long as a small copy."""
+    """The command imports no Kubernetes client. That would take as long as a small copy."""
     found = imported(f"import sluice.cli; sluice.cli.cli.get_command(None, {command!r})")
     assert "sluice.pipelines" in found
     assert found.isdisjoint(OPERATOR | ARCHIVES | TRACING | {"pyspark", "grpc"})
@@ -57,7 +57,7 @@ def test_a_driver_imports_what_its_plan_needs_when_it_has_read_it() -> None:
 
 
 def test_a_worker_of_spark_imports_what_moves_bytes() -> None:
-    """A worker of Spark imports all code for its tasks first, and none that only a driver needs."""
+    """A worker of Spark imports the code of its tasks at its start, and no code of drivers."""
     found = imported(WORKER)
     assert {"pyspark.worker", "grpc", "sluice.stores.pravega.store"} <= found
     assert found.isdisjoint(

@@ -1,4 +1,4 @@
-"""The operator's rights against its code: enough for every call, and none without one."""
+"""The operator's rights against its code: each call has its right, and each right its call."""
 
 import ast
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ Right = tuple[str, str, str]
 
 
 def calls() -> Iterator[tuple[str, list[Kind], bool]]:
-    """Return the code's calls to the API server, as (call, kinds, whether of the status)."""
+    """Yield the code's calls to the API server, as (call, kinds, whether on the status)."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -50,12 +50,12 @@ def calls() -> Iterator[tuple[str, list[Kind], bool]]:
 
 
 def _kinds(word: str) -> list[Kind]:
-    """Return the kinds that an argument names; a variable stands for our own."""
+    """Return the kinds that an argument names; for a variable, Sluice's own kinds."""
     return [getattr(known, word)] if word.isupper() else EXPIRING.get(word, OURS)
 
 
 def needed() -> set[Right]:
-    """Return the rights that the calls take."""
+    """Return the rights that the calls need."""
     found = set()
     for call, kinds, status in calls():
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""The licences of the image's contents, and the refused ones."""
+"""The licences of the image's contents, allowed and refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def component(name: str, *said: str, expression: str = "") -> dict[str, Any]:
 
 
 def test_an_image_of_this_checkout_has_allowed_licences() -> None:
-    """Each of Python's packages, and each jar that is kept."""
+    """Each Python package and each jar of the image has an allowed licence. Tools are not in it."""
     found = licences.of_checkout()
     assert list(licences.refused(found)) == []
     assert {"kopf", "opentelemetry-sdk", "spark-core_2.13", "pyspark"} <= {
@@ -44,7 +44,7 @@ def test_an_image_of_this_checkout_has_allowed_licences() -> None:
 def test_a_licence_that_is_not_allowed_is_named_with_its_package(
     said: list[str], expression: str
 ) -> None:
-    """A licence that is not allowed is named with its package."""
+    """The complaint about a licence names it and the package."""
     (line,) = licences.refused([component("left-pad", *said, expression=expression)])
     assert line.startswith("left-pad has the licence ")
     assert (expression or said[0]) in line
@@ -68,5 +68,5 @@ def test_a_package_that_says_nothing_is_refused() -> None:
     ids=str,
 )
 def test_one_licence_of_a_choice_is_enough(said: list[str], expression: str) -> None:
-    """A package that offers several may be used under any."""
+    """A package that offers several licences is allowed if one of them is."""
     assert list(licences.refused([component("one", *said, expression=expression)])) == []

@@ -1,4 +1,4 @@
-"""The files that are derived from the chart."""
+"""The files that are generated from the chart."""
 
 import pytest
 import yaml
@@ -26,7 +26,7 @@ def test_nothing_has_drifted() -> None:
 
 
 def test_nothing_claims_to_be_helms(install: list[Manifest]) -> None:
-    """Plain manifests carry no mark of Helm, or Helm would take them for its own."""
+    """Plain manifests have no mark of Helm, so that Helm does not take them for its own."""
     assert len(install) > 10
     for manifest in [*install, *yaml.safe_load_all(CRDS.read_text())]:
         text = yaml.safe_dump(manifest["metadata"])
@@ -35,7 +35,10 @@ def test_nothing_claims_to_be_helms(install: list[Manifest]) -> None:
 
 
 def test_deleting_the_installation_keeps_the_resources(install: list[Manifest]) -> None:
-    """install.yaml has no CRD, for with it all resources would go; crds.yaml has nothing else."""
+    """install.yaml has no CRD, since its deletion would delete all resources.
+
+    crds.yaml has all CRDs and nothing else.
+    """
     assert "CustomResourceDefinition" not in {manifest["kind"] for manifest in install}
     crds = list(yaml.safe_load_all(CRDS.read_text()))
     sources = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
@@ -43,7 +46,10 @@ def test_deleting_the_installation_keeps_the_resources(install: list[Manifest]) 
 
 
 def test_the_namespace_admits_restricted_pods_only(install: list[Manifest]) -> None:
-    """install.yaml begins with its namespace, and everything in a namespace is in that one."""
+    """install.yaml begins with its namespace, which enforces `restricted`.
+
+    All other objects with a namespace are in it.
+    """
     namespace, *rest = install
     assert namespace["metadata"]["name"] == NAMESPACE
     assert (
@@ -57,7 +63,7 @@ def test_the_namespace_admits_restricted_pods_only(install: list[Manifest]) -> N
 
 
 def test_the_small_pravega_is_restricted_and_publishes_its_pods_address() -> None:
-    """Its namespace admits no other pods. It says that it is not for production."""
+    """The store's namespace admits restricted pods only. The file says: not for production."""
     text = DEV.read_text()
     assert "NOT FOR PRODUCTION" in text.splitlines()[0]
     namespace, service, deployment = yaml.safe_load_all(text)

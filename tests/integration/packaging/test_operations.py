@@ -15,14 +15,14 @@ def first_cells(heading: str) -> list[str]:
 
 
 def test_metrics_that_are_named_exist() -> None:
-    """Each metric on the page is one of the catalogue, whose own page lists all of them."""
+    """The page names only metrics of the catalogue."""
     named = set(re.findall(r"\bsluice_[a-z_]+", PAGE))
     assert named
     assert named <= {metric.name for metric in METRICS}
 
 
 def test_every_alert_is_listed() -> None:
-    """The page has the chart's alerts with their severity, in their order."""
+    """The page has the chart's alerts with their severities, in the chart's order."""
     (group,) = render(EVERYTHING).one("PrometheusRule")["spec"]["groups"]
     for rule in group["rules"]:
         assert f"| `{rule['alert']}` | {rule['labels']['severity']} |" in PAGE
@@ -30,7 +30,7 @@ def test_every_alert_is_listed() -> None:
 
 
 def test_values_that_are_named_exist() -> None:
-    """Each value in the page's tables of values is one of the chart's."""
+    """Each value in the page's tables is in values.yaml."""
     values = [*first_cells("Install"), *first_cells("Metrics")]
     assert len(values) > 8
     text = (ROOT / "helm" / "sluice" / "values.yaml").read_text()

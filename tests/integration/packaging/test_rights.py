@@ -1,4 +1,4 @@
-"""Who may do what: the chart's roles, and the page that gives their reasons."""
+"""The rights in the chart's roles, and the page that gives a reason for each."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Right = tuple[str, str, str, str]
 
 
 def documented(heading: str) -> list[set[Right]]:
-    """Return the rights in each table of a section of the page."""
+    """Return the rights in each table of a section of docs/security.md."""
     section = SECURITY.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     tables = re.findall(r"^\|---.*\n((?:\|.*\n)+)", section, flags=re.MULTILINE)
     return [set(_rows(table)) for table in tables]
@@ -36,12 +36,12 @@ def _rows(table: str) -> Iterator[Right]:
     ids=["cluster", "namespaces", "namespaces with an id"],
 )
 def rendered(request: pytest.FixtureRequest) -> Rendered:
-    """Return the objects of each way to grant rights."""
+    """Return the chart's objects for each way to grant rights."""
     return render(request.param)
 
 
 def test_the_page_gives_a_reason_for_each_right() -> None:
-    """docs/security.md names the rights of the operator and of drivers, no more and no less."""
+    """docs/security.md lists exactly the rights of the operator and of drivers."""
     objects = render(CLUSTER_SCOPE)
     assert documented("What the operator may do") == [
         set(rules(objects, "sluice-operator")),
@@ -52,7 +52,7 @@ def test_the_page_gives_a_reason_for_each_right() -> None:
 
 
 def test_an_operator_that_holds_no_secrets_may_not_change_them() -> None:
-    """It loses this right, and no other one."""
+    """With `stores.holdSecrets: false` the operator loses the right to patch Secrets only."""
     before = set(rules(render(), "sluice-operator"))
     after = set(rules(render({"stores": {"holdSecrets": False}}), "sluice-operator"))
     assert before - after == {("", "secrets", "patch", "")}
@@ -60,7 +60,7 @@ def test_an_operator_that_holds_no_secrets_may_not_change_them() -> None:
 
 
 def test_the_page_gives_a_reason_for_each_right_of_the_uninstall() -> None:
-    """It has a table for each policy, and the rights of each are the same in each scope."""
+    """The page has a table for each policy. Its rights are the same in each scope."""
     for scope in ({}, NAMESPACED):
         assert documented("What uninstalling may do") == [
             set(rules(render({**scope, "uninstall": {"policy": policy}}), "sluice-uninstall"))
@@ -69,14 +69,14 @@ def test_the_page_gives_a_reason_for_each_right_of_the_uninstall() -> None:
 
 
 def test_the_page_gives_a_reason_for_each_right_of_the_test() -> None:
-    """It has a table for each scope."""
+    """The page has a table for each scope of `helm test`."""
     assert documented("What helm test may do") == [
         set(rules(render(scope), "sluice-test")) for scope in ({}, NAMESPACED)
     ]
 
 
 def test_the_page_gives_a_reason_for_each_right_of_the_gateway() -> None:
-    """It has a table for namespaces, and one for the cluster."""
+    """The page has a table for rights in namespaces, and one for those in the cluster."""
     wanted = {"enabled": True, "image": "registry.example/sluice-query:1"}
     named = {"secrets": ["login"], "configMaps": ["ca"]}
     found = set(rules(render({"gateway": wanted | named}), "sluice-gateway"))
@@ -93,7 +93,7 @@ def test_rights_are_the_same_in_each_scope() -> None:
 
 
 def test_nothing_is_granted_wholesale(rendered: Rendered) -> None:
-    """No wildcard, no list of Secrets, no way to more rights, in any role."""
+    """No role has a wildcard, may list Secrets, or may gain further rights."""
     for role in [*rendered.of("Role"), *rendered.of("ClusterRole")]:
         for group, resource, verb, _ in rules(rendered, role["metadata"]["name"]):
             assert "*" not in {group, resource, verb}
@@ -105,7 +105,10 @@ def test_nothing_is_granted_wholesale(rendered: Rendered) -> None:
 
 
 def test_an_operator_of_namespaces_has_no_rights_elsewhere() -> None:
-    """Its Roles are in the namespaces it serves, but for the Lease; it reads one identity."""
+    """Roles are in the served namespaces, and the Lease's in the operator's.
+
+    The only ClusterRole that is bound reads the namespace kube-system, for the cluster's identity.
+    """
     objects = render(NAMESPACED)
     for kind in ("Role", "RoleBinding"):
         found = [one["metadata"] for one in objects.of(kind)]
@@ -121,9 +124,9 @@ def test_an_operator_of_namespaces_has_no_rights_elsewhere() -> None:
 
 
 def test_a_given_identity_needs_no_right_in_the_cluster() -> None:
-    """With `clusterID`, an operator of namespaces is bound to ClusterRoles in these only.
+    """With `clusterID`, an operator of namespaces needs no ClusterRoleBinding.
 
-    Those are the ones of owners, which are ClusterRoles for others to add to.
+    The ClusterRoles of owners remain, so that an administrator can add to them.
     """
     objects = render(NAMESPACED | {"clusterID": "paris", "rbac": {"aggregate": False}})
     assert objects.of("ClusterRoleBinding") == []
@@ -150,7 +153,7 @@ def test_bindings_grant_the_roles_to_the_accounts(rendered: Rendered) -> None:
 
 
 def test_people_get_both_kinds_and_no_status() -> None:
-    """`view` reads, `edit` and `admin` write; only the operator writes a status."""
+    """`view` reads all kinds, and `edit` and `admin` write them. No role of users has a status."""
     objects = render()
     aggregated: dict[str, Any] = {
         role["metadata"]["name"]: {
@@ -165,7 +168,7 @@ def test_people_get_both_kinds_and_no_status() -> None:
     plurals = {
         crd["metadata"]["name"].partition(".")[0] for crd in objects.of("CustomResourceDefinition")
     }
-    rows = ("sluice.dev", "streamqueries/results", "get", "")  # data, and not about a resource
+    rows = ("sluice.dev", "streamqueries/results", "get", "")  # a query's data, no resource
     edit = {*rules(objects, "sluice-edit")} - {rows}
     assert edit < {*rules(objects, "sluice-edit")}
     for granted in ({*rules(objects, "sluice-view")}, edit):

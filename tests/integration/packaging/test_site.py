@@ -1,4 +1,4 @@
-"""The documentation's site, built once as `make docs` builds it."""
+"""The documentation's site. It is built once, as `make docs` builds it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def build(config: Path, into: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of a configuration as the Makefile does."""
+    """Build the site of a configuration as the Makefile does, and return the finished process."""
     (words,) = re.findall(r"\$\(BIN\)/mkdocs (build .*?)(?:  #|$)", (ROOT / "Makefile").read_text())
     return subprocess.run(
         [
@@ -55,7 +55,7 @@ def article(site: Path, path: str) -> str:
 
 
 def test_each_reason_has_a_page(site: Path) -> None:
-    """The page says what it means and what to do; the page of all reasons leads there."""
+    """A reason's page has its meaning and remedy. The page of all reasons links to it."""
     every = (site / "docs" / "conditions" / "index.html").read_text()
     for reason in REASONS:
         text = article(site, reasonpages.path_of(reason.name).removesuffix(".md"))
@@ -66,7 +66,7 @@ def test_each_reason_has_a_page(site: Path) -> None:
 
 
 def test_a_reason_shows_an_example_and_the_guides_that_name_it(site: Path) -> None:
-    """The messages are those of the operator's decisions, and links lead to sections."""
+    """The page shows a message of the operator's decisions, and links to sections of guides."""
     text = article(site, "docs/conditions/targetexists")
     assert "Ready=False TargetExists" in text
     page = (site / "docs" / "conditions" / "targetexists" / "index.html").read_text()
@@ -74,7 +74,7 @@ def test_a_reason_shows_an_example_and_the_guides_that_name_it(site: Path) -> No
 
 
 def test_pages_of_reasons_follow_from_the_catalogue_alone() -> None:
-    """A guide's mention counts in text and not in a block of code, once for each section."""
+    """A guide's mention of a reason counts once for each section, and not in a block of code."""
     guide = "# A\n\n`Copying` `Copying`\n\n## B c, D\n\n`Copying`\n\n```\n# `Starting`\n```\n"
     pages = reasonpages.pages({"a.md": guide})
     assert set(pages) == {reasonpages.path_of(reason.name) for reason in REASONS}
@@ -86,7 +86,7 @@ def test_pages_of_reasons_follow_from_the_catalogue_alone() -> None:
 
 
 def test_a_failures_page_says_what_becomes_of_a_copy() -> None:
-    """It has the time of the next attempt, and tells whether staged bytes stay."""
+    """A failure's page says when the next attempt is, and whether staged bytes stay."""
     pages = reasonpages.pages({})
     for failure in (one for one in failures() if "StreamCopy" in one.kinds):
         page = pages[reasonpages.path_of(failure.name)]
@@ -96,7 +96,7 @@ def test_a_failures_page_says_what_becomes_of_a_copy() -> None:
 
 
 def test_search_finds_all_pages(site: Path) -> None:
-    """The index has each page of the navigation, and each page of a reason."""
+    """The index of search has each page of the documentation, and each page of a reason."""
     index = json.loads((site / "search" / "search_index.json").read_text())
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
@@ -107,7 +107,7 @@ def test_search_finds_all_pages(site: Path) -> None:
 
 
 def test_tests_that_pages_name_are_there(site: Path) -> None:
-    """A claim's link leads to the test that shows it."""
+    """A page's link to a test leads to a copy of the test's file."""
     page = (site / "docs" / "protocol" / "index.html").read_text()
     target = "tests/unit/engine/copy/test_protocol_machine.py"
     assert f'href="../../{target}"' in page
@@ -115,7 +115,7 @@ def test_tests_that_pages_name_are_there(site: Path) -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    """Styles, fonts and scripts of a page are the site's own."""
+    """A page loads styles, fonts and scripts from the site only."""
     page = (site / "index.html").read_text()
     loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="([^"]+)"', page)
     assert loaded
@@ -140,7 +140,10 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_a_link_to_nothing_fails_the_build(
     tmp_path: Path, changes: dict[str, str], complaints: list[str]
 ) -> None:
-    """A place, a page and a file that a link names have to be there, and in the repository."""
+    """A link to a missing section, page or file fails the build.
+
+    So does one out of the repository.
+    """
     docs = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", docs)
     page = docs / "ephemeralstream.md"
@@ -152,7 +155,7 @@ def test_a_link_to_nothing_fails_the_build(
     settings = {
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": str(docs),
-        "watch": [],  # its files are beside the other configuration
+        "watch": [],  # mkdocs.yml names folders beside itself, which are not here
         "hooks": [str(ROOT / "hack" / "sitepages.py")],
     }
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))

@@ -1,4 +1,4 @@
-"""Java's key store with one date, as Java itself makes and reads it."""
+"""Java's key store with one date for all certificates, checked with Java's own tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docker" / "undate.py"), run_
 
 
 def keytool(*words: str | Path) -> str:
-    """Run Java's own tool."""
+    """Run Java's keytool, and return its output."""
     program = shutil.which("keytool")
     assert program is not None
     command = [program, *words, "-storepass", PASSWORD]
@@ -42,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.exhaustive
 def test_java_reads_the_store_as_before(store: Path, tmp_path: Path) -> None:
-    """The same certificates, and the digest that the password makes; only the dates differ."""
+    """Java lists the same certificates and accepts the digest; only the dates differ."""
     before = store.read_bytes()
     made = tmp_path / "made"
     made.write_bytes(SCRIPT["undated"](before, PASSWORD))
@@ -57,7 +57,7 @@ def test_java_reads_the_store_as_before(store: Path, tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_damaged_is_refused(store: Path) -> None:
-    """Nothing is written that Java would refuse, or that has keys."""
+    """A damaged store and a wrong password raise ValueError, so that nothing is written."""
     with pytest.raises(ValueError, match="damaged"):
         SCRIPT["undated"](store.read_bytes()[:-1] + b"x", PASSWORD)
     with pytest.raises(ValueError, match="damaged"):

@@ -51,22 +51,22 @@ class Witness(FinalizingServer):
         self.asked.add((kind.group, kind.plural, verb))
 
     async def get(self, kind: Kind, *words: Any) -> Object | None:
-        """As Api.get."""
+        """Record the call, then act as `Api.get`."""
         self.note(kind, "get")
         return await super().get(kind, *words)
 
     async def list(self, kind: Kind, *words: Any, **more: Any) -> list[Object]:
-        """As Api.list."""
+        """Record the call, then act as `Api.list`."""
         self.note(kind, "list")
         return await super().list(kind, *words, **more)
 
     async def patch(self, kind: Kind, *words: Any) -> Object | None:
-        """As Api.patch."""
+        """Record the call, then act as `Api.patch`."""
         self.note(kind, "patch")
         return await super().patch(kind, *words)
 
     async def delete(self, kind: Kind, *words: Any, **more: Any) -> bool:
-        """As Api.delete."""
+        """Record the call, then act as `Api.delete`."""
         self.note(kind, "delete")
         return await super().delete(kind, *words, **more)
 
@@ -88,7 +88,10 @@ def pod(objects: Rendered) -> dict[str, Any]:
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING, NAMESPACED], ids=["plain", "all", "some"])
 def test_all_of_it_comes_and_goes_with_the_hook(values: dict[str, Any]) -> None:
-    """Account, then roles, then the Job; each is removed once the Job has succeeded."""
+    """Account and roles come first, then bindings, then the Job.
+
+    Helm deletes all after a success.
+    """
     objects = hook(**values)
     weights: dict[str, int] = {}
     for found in objects:
@@ -109,11 +112,15 @@ def test_all_of_it_comes_and_goes_with_the_hook(values: dict[str, Any]) -> None:
 
 
 def test_it_is_tried_once_and_tells_why_it_failed() -> None:
-    """The hook runs once. Helm prints a failed Job's log, and the message has its end."""
+    """The hook runs once.
+
+    Helm prints a failed Job's log, and the pod's message is the log's end.
+    """
     job = hook().one("Job")
     assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
     assert job["spec"]["backoffLimit"] == 0
-    # Kubernetes deletes it with its pod, also after a rollback; until then its log can be read.
+    # After this time Kubernetes deletes the Job and its pod, also after a rollback. Until then
+    # its log can be read.
     assert job["spec"]["ttlSecondsAfterFinished"] == 3600
     assert pod(hook())["restartPolicy"] == "Never"
     (container,) = pod(hook())["containers"]
@@ -121,7 +128,7 @@ def test_it_is_tried_once_and_tells_why_it_failed() -> None:
 
 
 def test_the_pod_is_restricted() -> None:
-    """As the operator's, whose image and place it has."""
+    """The hook's pod has the operator's image, place and confinement, and an account of its own."""
     values = {
         "operator": {"nodeSelector": {"kubernetes.io/os": "linux"}},
         "imagePullSecrets": [{"name": "registry"}],
@@ -140,7 +147,10 @@ def test_the_pod_is_restricted() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
-    """It drains by the policy, in the namespaces served, and ends before the deadline does."""
+    """The hook drains the served namespaces by the policy.
+
+    It ends 30 s before the Job's deadline.
+    """
     watch = {**NAMESPACED["watch"], "excludedNamespaces": ["shop", "team-*"]}
     values = {"watch": watch, "uninstall": {"policy": policy, "timeoutSeconds": 600}}
     given: list[Any] = []
@@ -161,15 +171,15 @@ def test_the_program_takes_its_arguments(monkeypatch: pytest.MonkeyPatch, policy
 
 
 def test_helm_waits_longer_than_the_job_runs() -> None:
-    """Helm gives a hook five minutes unless told otherwise."""
+    """By default the Job ends within Helm's five minutes for a hook, and the policy is `refuse`."""
     assert hook().one("Job")["spec"]["activeDeadlineSeconds"] < 300
     assert pod(hook())["containers"][0]["args"][2:4] == ["--policy", "refuse"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each right of the hook has a call, and each call its right, in no other namespace."""
-    # Each look at the clock takes a second, so that the hook waits for rounds of any duration.
+    """For each policy, the hook's role has exactly the rights that its calls need."""
+    # Each reading of the clock adds a second, so that timeouts do not depend on the machine.
     monkeypatch.setattr(drain, "_now", itertools.count().__next__)
     monkeypatch.setattr(drain, "POLL_SECONDS", 0)
     server = Witness()
@@ -180,7 +190,7 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
         (STREAM_ARCHIVE, resources.ARCHIVE, STAGING_FINALIZER),
         (STREAM_QUERY, resources.QUERY, QUERY_FINALIZER),
     ):
-        # A deletion needs an operator that removes finalizers. Here one has done so before.
+        # No operator runs here that would remove finalizers, so deletions start without them.
         held = [] if policy == "delete" else [finalizer]
         for name in ("one", "two"):
             found = resources.changed(body, "metadata.finalizers", held)
@@ -200,7 +210,7 @@ def test_rights_are_what_the_policy_takes(policy: str, monkeypatch: pytest.Monke
 
 
 def test_an_operator_of_namespaces_leaves_others_alone() -> None:
-    """The hook's roles are in the namespaces served, and its Job with the release."""
+    """The hook's roles are in the served namespaces, and its Job is in the release's."""
     objects = hook(**NAMESPACED)
     assert objects.of("ClusterRole") == objects.of("ClusterRoleBinding") == []
     for kind in ("Role", "RoleBinding"):

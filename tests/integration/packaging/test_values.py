@@ -136,11 +136,11 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("values", "named"), REFUSED.values(), ids=REFUSED.keys())
 def test_wrong_values_are_refused(values: dict[str, Any], named: tuple[str, ...]) -> None:
-    """Helm makes nothing of wrong values, and says where they are wrong."""
+    """Helm renders nothing for wrong values, and its message names the field."""
     said = refusal(values)
     assert all(part in said for part in named), said
 
 
 def test_the_chart_can_be_part_of_another() -> None:
-    """Helm hands `global` to the charts that a chart is made of; it is not taken for a mistake."""
+    """The schema allows the value `global`, which Helm hands to each subchart."""
     assert refusal({"global": {"registry": "r.example"}}) == ""

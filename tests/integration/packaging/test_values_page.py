@@ -13,7 +13,7 @@ Path = tuple[str, ...]
 
 
 def below(node: dict[str, Any], path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each value of the schema, and the values in it, by their paths."""
+    """Yield each value of the schema with its path, and the values in it with theirs."""
     node = genvalues.resolved(node)
     named = {**node.get("properties", {}), **node.get("patternProperties", {})}
     for name, sub in named.items():
@@ -25,14 +25,14 @@ def below(node: dict[str, Any], path: Path = ()) -> Iterator[tuple[Path, dict[st
 
 
 def test_every_value_is_described() -> None:
-    """Every value has a description, also in lists and profiles, for editors and the page."""
+    """Each value in the schema has a description, also in lists and profiles."""
     found = dict(below(genvalues.SCHEMA))
     assert len(found) > 150
     assert [path for path, node in found.items() if not node.get("description")] == []
 
 
 def test_descriptions_are_sentences() -> None:
-    """They begin with a capital or a value, and end with a full stop, without a line break."""
+    """Each description begins with a capital, ends with a full stop and has no line break."""
     texts = [node["description"] for _, node in below(genvalues.SCHEMA)]
     assert [
         one for one in texts if not (one[0].isupper() and one.endswith(".") and "\n" not in one)
@@ -40,13 +40,13 @@ def test_descriptions_are_sentences() -> None:
 
 
 def test_every_value_has_a_default() -> None:
-    """Every value has a default in values.yaml, except those that Helm itself sets."""
+    """Each value has a default in values.yaml, except `global`, which Helm sets."""
     found = [path for path, _ in genvalues.values(genvalues.SCHEMA) if path != ("global",)]
     assert [path for path in found if not genvalues.default(path)] == []
 
 
 def test_the_page_has_every_value() -> None:
-    """The page has every value by its path."""
+    """The page names each value by its path, and equals the generator's output."""
     page = genvalues.PAGE.read_text(encoding="utf-8")
     paths = [path for path, _ in genvalues.values(genvalues.SCHEMA) if path != ("global",)]
     missing = [

@@ -1,4 +1,4 @@
-"""Spark started without its own scripts, for real."""
+"""Spark applications, which Sluice starts without Spark's own scripts."""
 
 import importlib.util
 import os
@@ -25,7 +25,7 @@ from support.until import until
 ADDRESS = StoreAddress(uri="tcp://127.0.0.1:1")
 
 NOTHING: Any = object()
-"""What is no slice."""
+"""A value that is no slice."""
 
 BLOCK = 8 << 20
 
@@ -39,7 +39,7 @@ LEFT_OUT = {
 
 @pytest.fixture(autouse=True)
 def _by_value() -> Iterator[None]:
-    """Sends functions of this module to workers as they are: workers cannot import tests."""
+    """Send functions of this module to workers by value, since workers cannot import tests."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
@@ -57,7 +57,7 @@ def kept(_: object) -> list[int]:
     def used() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for _ in range(2):  # from which glibc would learn
+    for _ in range(2):  # large blocks from which glibc would adapt its threshold
         bytearray(b"x") * BLOCK
     before = used()
     blocks, between = [], []
@@ -70,7 +70,7 @@ def kept(_: object) -> list[int]:
 
 
 def findable(_: object) -> list[bool]:
-    """Tell whether a worker would import a file of this name."""
+    """Return whether a worker would import a file of this name."""
     return [importlib.util.find_spec("intruder") is not None]
 
 
@@ -168,7 +168,7 @@ def test_a_task_that_fails_is_no_loss_of_spark() -> None:
 
 
 def test_what_spark_refuses_is_said() -> None:
-    """The error has Spark's own words."""
+    """The error contains Spark's own words."""
     configuration = {**sparkconf.local(1), "spark.master": "nowhere://"}
     application = Application(configuration)
     with pytest.raises(InfrastructureError, match="nowhere"), application:

@@ -229,7 +229,7 @@ def test_a_damaged_plan_is_exit_code_2(driver: Driver) -> None:
     ],
 )
 def test_a_wrong_option_is_exit_code_2(driver: Driver, option: str) -> None:
-    """The command line is checked before anything is done."""
+    """The driver checks its command line before it does anything."""
     process = driver.start(option)
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 2

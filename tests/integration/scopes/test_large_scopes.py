@@ -1,4 +1,4 @@
-"""Scopes of thousands of streams: planning them takes seconds, and little memory."""
+"""Scopes of thousands of streams: a plan takes seconds, and little memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_ONCE: Final = 16
 
 DEADLINE: Final = 600.0
 MOST: Final = 40_000
-"""Bytes of memory that planning takes for each stream more: its plan, as an object and as text."""
+"""Bytes of memory that each further stream takes: its plan, as an object and as text."""
 
 
 def test_a_plan_of_5000_streams_takes_little_memory(

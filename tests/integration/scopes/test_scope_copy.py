@@ -1,4 +1,4 @@
-"""Whole scopes, copied by the command: the Java client writes, changes and describes them."""
+"""Whole scopes that the command copies. The Java client writes, changes and describes them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_stream_that_is_deleted_midway_fails_by_name_and_the_others_are_copied
     copy.spec |= {
         "rename": RENAMES,
         "limits": {"bytesPerSecond": "8Mi"},
-        "parallelism": 2,  # so that the last ones are begun late
+        "parallelism": 2,  # so that the last streams begin late
     }
     try:
         begun = renamed(lost if large else LARGEST)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FEW: Final = {"audit-1", "clicks-0", "clicks-1", "event-0", "orders-0", "orders-5"}
 THERE: Final = "clicks-1"
-"""The stream whose target somebody else has made."""
+"""The stream whose target another client has made."""
 MAKE: Final = {"scopePolicy": "CreateIfAbsent"}
 SLOW: Final = {"limits": {"bytesPerSecond": "4Mi"}, "parallelism": 1}
 LARGE: Final = Sketch(name="large", segments=2, events=160, size=100_000)
@@ -56,7 +56,7 @@ def only(finished: Finished) -> dict[str, Any]:
 
 
 def states(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the streams of a report by name."""
+    """Return the states of a report's streams, by name."""
     return {one["stream"]: one["state"] for one in report["streams"]}
 
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     field: str,
     said: list[str],
 ) -> None:
-    """An impossible copy is refused by field and stream names. The scope is not made."""
+    """An impossible copy is refused with its field and streams. The scope is not made."""
     copy.target += "-new"
     copy.spec |= {"target": MAKE} | spec
     for verb in ("plan", "run"):

@@ -51,7 +51,7 @@ def keeper(guarded: Standalone, foreign_for: Callable[..., ForeignClient]) -> Fo
 
 @pytest.fixture(scope="module")
 def admin(standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]) -> ForeignClient:
-    """Return the Java client in the second store."""
+    """Return the Java client in the second store, as its administrator."""
     return foreign_for(standalone_auth.controller_uri, standalone_auth.users[0])
 
 
@@ -121,7 +121,7 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
 ) -> None:
     """Names, prefixes and tags select streams. Excluded, internal and ephemeral ones stay out.
 
-    The stores have different users. A key-value table is named as not copied.
+    The stores have different users. The output names a key-value table as not copied.
     """
     assert ephemeral is None
     copy.spec["streams"] = {
@@ -152,7 +152,10 @@ def test_what_is_selected_of_a_scope_is_copied_to_another_store(
 def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
     copy: ScopeCopy, ephemeral: None
 ) -> None:
-    """A name that begins with _, and includeEphemeral, select these. Sluice's marks never go."""
+    """A name that begins with _, or includeEphemeral, selects them.
+
+    Sluice's marks never go along.
+    """
     assert ephemeral is None
     chosen = {"include": selectors(Prefix=["_", OWNED, PREFIX]), "includeEphemeral": True}
     copy.spec["streams"] = chosen
@@ -164,7 +167,7 @@ def test_internal_and_ephemeral_streams_are_copied_only_if_they_are_asked_for(
 
 @pytest.mark.exhaustive
 def test_a_user_that_the_store_does_not_know_is_said(copy: ScopeCopy, admin: ForeignClient) -> None:
-    """An unknown user ends with the code of a store's failure. The target's scope is not made."""
+    """An unknown user ends the run with the code for a store's failure. No scope is made."""
     assert copy.users is not None
     copy.users = (replace(copy.users[0], password="not-this-one"), copy.users[1])  # noqa: S106
     ended = copy.run("run", "-o", "json", "--patience", "1", *copy.login)

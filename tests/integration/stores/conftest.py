@@ -1,4 +1,4 @@
-"""Fixtures for the contract of a store, on a scope for one test module alone."""
+"""Fixtures for the contract of a store. Each test module has a scope of its own."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -48,7 +48,7 @@ def segment(store: PravegaStore, stream: StreamName) -> str:
 
 @pytest.fixture
 def staging(store: PravegaStore, stream: StreamName) -> str:
-    """Return the name of an empty segment of our own beside that one."""
+    """Return the name of an empty staging segment beside the stream's segment 0."""
     name = store.staging_name(stream, 0, uuid4().hex)
     assert store.create(name)
     return name

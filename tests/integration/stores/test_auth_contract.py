@@ -1,4 +1,4 @@
-"""The answers of a store with logins to clients without a login, strangers, readers and writers."""
+"""The answers of a store with logins: to clients without one, to strangers, readers and writers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ Client = Callable[[Credentials | None], PravegaStore]
 
 @pytest.fixture(scope="module")
 def client(standalone_auth: Standalone) -> Iterator[Client]:
-    """Yield a function that makes clients, which are closed at the end."""
+    """Yield a function that makes clients. They are closed at the end."""
     with ExitStack() as stack:
 
         def make(credentials: Credentials | None) -> PravegaStore:
@@ -43,19 +43,19 @@ def client(standalone_auth: Standalone) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def passwords(standalone_auth: Standalone) -> dict[str, str]:
-    """Return the server's users."""
+    """Return the passwords of the server's users, by name."""
     return {user.name: user.password for user in standalone_auth.users}
 
 
 @pytest.fixture(scope="module")
 def admin(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Return a store as the user who may do everything."""
+    """Return a client of the user with all rights."""
     return client(Credentials("admin", passwords["admin"]))
 
 
 @pytest.fixture(scope="module")
 def reader(client: Client, passwords: dict[str, str]) -> PravegaStore:
-    """Return a store as the user who may only read."""
+    """Return a client of the user with the right to read."""
     return client(Credentials("reader", passwords["reader"]))
 
 
@@ -71,7 +71,7 @@ def stream(admin: PravegaStore) -> StreamName:
 
 @pytest.mark.exhaustive
 def test_a_copy_of_bytes_works_with_tokens(admin: PravegaStore, stream: StreamName) -> None:
-    """Everything a copy does with segments is allowed with a token for the stream."""
+    """A token for the stream allows each call that a copy makes on segments."""
     segment, staging = admin.segment_name(stream, 0), admin.staging_name(stream, 0, uuid4().hex)
     (before,) = admin.infos([segment])
     assert before is not None
@@ -176,7 +176,7 @@ def test_a_password_that_is_changed_is_read_again(
 def test_an_appender_outlives_its_token(
     client: Client, passwords: dict[str, str], stream: StreamName
 ) -> None:
-    """Before the token expires the append goes on with a new one, over a new connection."""
+    """Before its token expires, an appender goes on with a new one over a new connection."""
     store = client(Credentials("admin", passwords["admin"]))
     staging = store.staging_name(stream, 0, uuid4().hex)
     store.create(staging)
@@ -227,7 +227,7 @@ def test_tokens_of_a_short_life_serve_an_appender_for_most_of_it(
         for key, token in directory._tokens.items()
     }
     with (
-        pytest.raises(StoreUnavailable),  # the store says no more about it
+        pytest.raises(StoreUnavailable),  # the store gives no reason
         store.appender(staging, writer=uuid4(), window=MIB),
     ):
         pass
@@ -262,7 +262,7 @@ def test_a_segment_is_followed_by_who_may_read_it(
 def test_nobody_and_strangers_are_told_apart_from_users(
     client: Client, credentials: Credentials | None
 ) -> None:
-    """Without credentials, with a wrong password or as an unknown user nothing works."""
+    """Calls fail without credentials, with a wrong password and as an unknown user."""
     store = client(credentials)
     with pytest.raises(AuthenticationFailed):
         store.scope_exists("any")
@@ -285,7 +285,7 @@ def test_a_segment_store_that_asks_for_a_token_is_an_authentication_error(
 def test_credentials_come_from_the_folder_and_never_show(
     standalone_auth: Standalone, passwords: dict[str, str], tmp_path: Path
 ) -> None:
-    """`connect` reads the mounted Secret; no repr or error repeats a password."""
+    """`connect` reads the mounted Secret. No repr and no error contains a password."""
     (tmp_path / "login").mkdir()
     (tmp_path / "login" / "username").write_text("admin")
     (tmp_path / "login" / "password").write_text("no such password\n")

@@ -1,4 +1,4 @@
-"""Bytes that are read from a segment store and appended to it, with every refusal."""
+"""Reads and appends of bytes in a segment store, with every refusal."""
 
 import os
 from uuid import uuid4
@@ -19,7 +19,10 @@ from support.store.blocks import MIB, content, write
 
 
 def test_bytes_come_back_as_they_were_written(store: PravegaStore, staging: str) -> None:
-    """Blocks up to 8 MiB with an event's header are written whole and read in parts, in order."""
+    """Blocks of up to 8 MiB and an event's header are written whole.
+
+    Reads of parts are in order.
+    """
     blocks = [os.urandom(size) for size in (1, 8 * MIB + 8, 3 * MIB + 1, 12_345)]
     write(store, staging, *blocks)
     data = b"".join(blocks)
@@ -29,7 +32,7 @@ def test_bytes_come_back_as_they_were_written(store: PravegaStore, staging: str)
 
 
 def test_short_replies_are_completed(store: PravegaStore, staging: str) -> None:
-    """Asked for more than the store gives at a time, reads go on for the rest, in order."""
+    """A read for more bytes than the store gives at a time goes on for the rest, in order."""
     data = os.urandom(9 * MIB + 13)
     write(store, staging, data)
     greedy = PravegaSegments(store._transport, store._transport, block=4 * MIB, depth=8)
@@ -37,7 +40,7 @@ def test_short_replies_are_completed(store: PravegaStore, staging: str) -> None:
 
 
 def test_a_read_that_is_given_up_leaves_no_traces(store: PravegaStore, staging: str) -> None:
-    """A given-up read's late answers do not count for the next call."""
+    """Late answers to an abandoned read do not count for the next call."""
     write(store, staging, *[bytes(MIB)] * 8)
     for _ in store.read(staging, 0, 8 * MIB):
         break
@@ -46,7 +49,7 @@ def test_a_read_that_is_given_up_leaves_no_traces(store: PravegaStore, staging: 
 
 
 def test_a_read_beyond_a_sealed_end_is_rejected(store: PravegaStore, staging: str) -> None:
-    """A read does not wait for bytes that never come."""
+    """A read beyond the end of a sealed segment fails instead of waiting."""
     write(store, staging, b"abc")
     store.seal(staging)
     with pytest.raises(StoreRejected, match="ends at byte 3, before byte 5"):
@@ -56,7 +59,7 @@ def test_a_read_beyond_a_sealed_end_is_rejected(store: PravegaStore, staging: st
 def test_truncated_bytes_are_an_error_with_the_first_offset_left(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
-    """A read that touches bytes that are gone fails whole and says where the rest begins."""
+    """A read of truncated bytes fails as a whole, and its error has the first readable offset."""
     write(store, segment, b"0123456789")
     store.truncate_stream(stream, {0: 4, 1: 0})
     assert store.infos([segment]) == [SegmentInfo(start=4, length=10, sealed=False)]
@@ -69,7 +72,7 @@ def test_truncated_bytes_are_an_error_with_the_first_offset_left(
 def test_an_appender_goes_on_from_the_number_that_the_store_has(
     store: PravegaStore, staging: str
 ) -> None:
-    """The last event number is kept for each writer, with the data."""
+    """The store keeps the last event number of each writer with the data."""
     writer = uuid4()
     with store.appender(staging, writer=writer, window=MIB) as appender:
         assert (appender.last, appender.acknowledged) == (None, None)
@@ -87,7 +90,7 @@ def test_an_appender_goes_on_from_the_number_that_the_store_has(
 
 
 def test_an_appender_knows_where_its_last_block_ends(store: PravegaStore, staging: str) -> None:
-    """Also if others append to the segment meanwhile, and one confirmation covers many blocks."""
+    """Other clients may append meanwhile, and one confirmation may cover many blocks."""
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         assert appender.offset is None
         appender.append(b"abc", event_number=1)
@@ -103,7 +106,7 @@ def test_an_appender_knows_where_its_last_block_ends(store: PravegaStore, stagin
 
 
 def test_confirmations_are_taken_in_without_waiting(store: PravegaStore, staging: str) -> None:
-    """One thread can serve many appenders; an idle one, or one with no news, is left alone."""
+    """`pump` takes in confirmations without waiting, so that a thread can serve many appenders."""
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         appender.pump()
         assert appender.acknowledged is None
@@ -116,7 +119,7 @@ def test_confirmations_are_taken_in_without_waiting(store: PravegaStore, staging
 
 
 def test_a_refusal_comes_with_the_confirmations(store: PravegaStore, staging: str) -> None:
-    """It is raised as by an append."""
+    """`pump` raises the store's refusal, as an append does."""
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         store.seal(staging)
         appender.append(b"abc", event_number=1)
@@ -130,7 +133,7 @@ def test_a_refusal_comes_with_the_confirmations(store: PravegaStore, staging: st
 
 
 def test_a_segment_counts_the_events_that_its_blocks_say(store: PravegaStore, segment: str) -> None:
-    """One for a block that says nothing; a block without events is a mistake of the caller."""
+    """A block without a number counts as one event. A number below 1 is a ValueError."""
     with store.appender(segment, writer=uuid4(), window=MIB) as appender:
         appender.append(b"abc", event_number=1, events=7)
         appender.append(b"d", event_number=2)
@@ -145,7 +148,7 @@ def test_a_segment_counts_the_events_that_its_blocks_say(store: PravegaStore, se
 def test_the_slower_of_two_appenders_of_one_writer_is_refused(
     store: PravegaStore, staging: str
 ) -> None:
-    """Its blocks are not stored; the other goes on, and a new appender sees its number."""
+    """The slower appender's blocks are not stored. The other one goes on."""
     writer = uuid4()
     with (
         store.appender(staging, writer=writer, window=MIB) as fast,
@@ -168,7 +171,7 @@ def test_the_slower_of_two_appenders_of_one_writer_is_refused(
 
 
 def test_a_buffer_may_be_changed_once_it_is_sent(store: PravegaStore, staging: str) -> None:
-    """Appended is what the buffer held at the call, also while blocks are in flight."""
+    """The store gets the buffer's bytes at the time of the call, also with blocks in flight."""
     buffer, written = bytearray(MIB), b""
     with store.appender(staging, writer=uuid4(), window=4 * MIB) as appender:
         for number in range(12):
@@ -181,7 +184,7 @@ def test_a_buffer_may_be_changed_once_it_is_sent(store: PravegaStore, staging: s
 
 @pytest.mark.exhaustive
 def test_many_small_blocks_keep_their_order(store: PravegaStore, staging: str) -> None:
-    """Many small blocks keep their order, while acknowledgements are taken in on the way."""
+    """20 000 blocks keep their order while the client takes in acknowledgements."""
     with store.appender(staging, writer=uuid4(), window=64 * 1024) as appender:
         for number in range(20_000):
             appender.append(number.to_bytes(4, "big"), event_number=number)
@@ -194,7 +197,7 @@ def test_many_small_blocks_keep_their_order(store: PravegaStore, staging: str) -
 def test_an_append_to_a_segment_deleted_meanwhile_is_refused(
     store: PravegaStore, staging: str
 ) -> None:
-    """The appender says that the segment is gone, although the store only hangs up."""
+    """The error is NoSuchSegment, although the store only closes the connection."""
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         appender.append(b"abc", event_number=1)
         appender.flush()
@@ -214,7 +217,7 @@ def test_an_append_to_a_segment_deleted_meanwhile_is_refused(
 def test_an_append_at_an_offset_wants_exactly_that_length(
     store: PravegaStore, staging: str
 ) -> None:
-    """Of two appends at one offset the second says False and stores nothing."""
+    """Of two appends at one offset, the second returns False and stores nothing."""
     assert store.append_at(staging, 0, b"abc")
     assert not store.append_at(staging, 0, b"def")
     assert not store.append_at(staging, 4, b"def")
@@ -225,7 +228,7 @@ def test_an_append_at_an_offset_wants_exactly_that_length(
 def test_blocks_that_no_frame_holds_are_refused_before_they_are_sent(
     store: PravegaStore, staging: str
 ) -> None:
-    """An empty block or one of 16 MiB is a mistake of the caller."""
+    """An empty block and one of 16 MiB are a ValueError."""
     with store.appender(staging, writer=uuid4(), window=MIB) as appender:
         for size in (0, 16 * MIB):
             with pytest.raises(ValueError, match=f"not {size}"):

@@ -42,14 +42,14 @@ def keys(low: float, high: float) -> KeyRange:
 
 
 def test_a_store_is_made_from_its_address(standalone: Standalone, scope: str) -> None:
-    """`connect` gives a store that answers."""
+    """`connect` makes a client that answers."""
     store = connect(StoreAddress(uri=standalone.controller_uri), Settings())
     assert store.scope_exists(scope)
     store.close()
 
 
 def test_a_closed_store_connects_anew(standalone: Standalone, scope: str, segment: str) -> None:
-    """After close, controller and segment stores are found again."""
+    """After `close`, a client finds the controller and the segment stores again."""
     store = connect(StoreAddress(uri=standalone.controller_uri), Settings())
     for _ in range(2):
         assert store.scope_exists(scope)
@@ -60,7 +60,7 @@ def test_a_closed_store_connects_anew(standalone: Standalone, scope: str, segmen
 def test_names_that_the_store_does_not_allow_are_errors_of_the_spec(
     store: PravegaStore, scope: str
 ) -> None:
-    """A bad name is the caller's to correct, and the error repeats it."""
+    """The error is InvalidSpec and contains the name."""
     with pytest.raises(InvalidSpec, match="a/b"):
         store.create_scope("a/b")
     with pytest.raises(InvalidSpec, match="a b"):
@@ -76,13 +76,13 @@ def test_a_policy_that_the_store_does_not_allow_is_an_error_of_the_spec(
 
 
 def test_what_does_not_exist_is_not_described(store: PravegaStore, name: StreamName) -> None:
-    """A missing stream and a missing scope are None."""
+    """`describe` returns None for a missing stream and for a missing scope."""
     assert store.describe(name) is None
     assert store.describe(StreamName(scope="no-such-scope", stream="s")) is None
 
 
 def test_a_stream_is_made_once(store: PravegaStore, name: StreamName) -> None:
-    """A second creation says False, with the same configuration and with another."""
+    """A second creation returns False, with the same configuration or another."""
     assert store.create_stream(name, ONE)
     assert not store.create_stream(name, ONE)
     assert not store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=3)))
@@ -91,7 +91,7 @@ def test_a_stream_is_made_once(store: PravegaStore, name: StreamName) -> None:
 
 
 def test_a_stream_in_a_missing_scope_is_not_made(store: PravegaStore) -> None:
-    """The error names the scope."""
+    """The error ScopeNotFound names the scope."""
     with pytest.raises(ScopeNotFound, match="no-such-scope"):
         store.create_stream(StreamName(scope="no-such-scope", stream="s"), ONE)
 
@@ -131,7 +131,7 @@ def test_a_configuration_is_kept_whole(
 def test_a_fresh_stream_has_one_head_and_tail_with_uniform_ranges(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """Segments are numbered from 0 and sorted by key range."""
+    """A new stream's segments have numbers from 0 on, in the order of their key ranges."""
     store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=4)))
     described = store.describe(name)
     assert described is not None
@@ -145,7 +145,7 @@ def test_a_fresh_stream_has_one_head_and_tail_with_uniform_ranges(
 def test_a_scaled_stream_has_another_tail_than_head(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """After scales the head is the first epoch and the tail the last, sealed or not."""
+    """After scale events the head is the first epoch and the tail the last, sealed or not."""
     first = (Segment(id=0, keys=keys(0, 0.5)), Segment(id=1, keys=keys(0.5, 1)))
     store.scale(stream, [0, 1], [keys(0, 0.1), keys(0.1, 1)])
     store.scale(stream, [EPOCH + 3], [keys(0.1, 0.7), keys(0.7, 1)])
@@ -194,7 +194,7 @@ def test_what_came_after_segments_is_known_though_it_is_truncated_away(
 def test_ids_of_segments_are_known_before_a_scale_event_makes_them(
     store: PravegaStore, stream: StreamName, edges: list[float]
 ) -> None:
-    """Ids are predicted, though the store numbers segments neither by keys nor as given."""
+    """`following` predicts the ids, though the store numbers segments in an order of its own."""
     ranges = [keys(low, high) for low, high in pairwise([0.0, *edges, 1.0])]
     (foreseen,) = store.following([0, 1], [ranges])
     store.scale(stream, [0, 1], ranges)
@@ -206,7 +206,7 @@ def test_ids_of_segments_are_known_before_a_scale_event_makes_them(
 def test_the_last_epoch_of_a_sealed_stream_is_found_among_many(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """However many scales came after the head, the tail is the segments of the last."""
+    """The tail is the last epoch, however many scale events came after the head."""
     store.create_stream(name, ONE)
     for epoch in range(6):
         store.scale(name, [epoch * EPOCH + epoch], [keys(0, 1)])
@@ -218,7 +218,7 @@ def test_the_last_epoch_of_a_sealed_stream_is_found_among_many(
 
 
 def test_a_truncated_stream_begins_at_its_cut(store: PravegaStore, stream: StreamName) -> None:
-    """The head may have segments of several epochs, with the ranges they had there."""
+    """The head may have segments of several epochs, each with its own key range."""
     store.scale(stream, [1], [keys(0.5, 0.8), keys(0.8, 1)])
     store.truncate_stream(stream, {0: 0, EPOCH + 2: 0, EPOCH + 3: 0})
     described = store.describe(stream)
@@ -233,7 +233,7 @@ def test_a_truncated_stream_begins_at_its_cut(store: PravegaStore, stream: Strea
 def test_a_stream_made_again_goes_on_counting_segments(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """A new stream of an old name has new numbers, from epoch 0 on, and another creation time."""
+    """A new stream of an old name has higher segment numbers and a later creation time."""
     (old,) = store.attributes([(store.segment_name(stream, 0), store.creation_time)])
     store.seal_stream(stream)
     assert store.delete_stream(stream)
@@ -251,7 +251,7 @@ def test_a_stream_made_again_goes_on_counting_segments(
 
 
 def test_sealing_and_deleting_follow_an_order(store: PravegaStore, stream: StreamName) -> None:
-    """A stream is deleted once, after it is sealed; sealing twice is fine."""
+    """A stream must be sealed before it is deleted. A second seal changes nothing."""
     with pytest.raises(StreamNotSealed, match=str(stream)):
         store.delete_stream(stream)
     store.seal_stream(stream)
@@ -262,7 +262,7 @@ def test_sealing_and_deleting_follow_an_order(store: PravegaStore, stream: Strea
 
 
 def test_a_sealed_stream_takes_no_changes(store: PravegaStore, stream: StreamName) -> None:
-    """Updates, truncations and scales of a sealed stream are rejected."""
+    """The store rejects updates, truncations and scale events of a sealed stream."""
     store.seal_stream(stream)
     with pytest.raises(StoreRejected, match="STREAM_SEALED"):
         store.update_stream(stream, ONE)
@@ -275,7 +275,7 @@ def test_a_sealed_stream_takes_no_changes(store: PravegaStore, stream: StreamNam
 def test_of_two_changes_at_once_one_may_have_to_come_again(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """A refused change is to be retried. The stream then has one of the two changes."""
+    """A refused change is StoreBusy, to be tried again. The stream has one of the two changes."""
     changes = [StreamConfig(tags=(tag,)) for tag in ("one", "other")]
 
     def change(config: StreamConfig) -> bool:
@@ -294,7 +294,10 @@ def test_of_two_changes_at_once_one_may_have_to_come_again(
 
 
 def test_calls_on_a_missing_stream_name_it(store: PravegaStore, name: StreamName) -> None:
-    """Each call that needs a stream says which one is missing; deleting it says False."""
+    """Each call that needs the stream raises StreamNotFound with its name.
+
+    Deletion returns False.
+    """
     with pytest.raises(StreamNotFound, match=str(name)):
         store.update_stream(name, ONE)
     with pytest.raises(StreamNotFound, match=str(name)):
@@ -307,7 +310,7 @@ def test_calls_on_a_missing_stream_name_it(store: PravegaStore, name: StreamName
 def test_a_scale_below_the_policy_is_rejected_at_once(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """The store keeps at least as many segments as the policy says."""
+    """A stream keeps at least the number of segments in its policy."""
     with pytest.raises(StoreRejected, match="PRECONDITION_FAILED"):
         store.scale(stream, [0, 1], [keys(0, 1)])
 
@@ -315,7 +318,7 @@ def test_a_scale_below_the_policy_is_rejected_at_once(
 def test_only_segments_that_a_stream_was_made_with_are_original(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Also of a stream that was made again, whose segments go on counting."""
+    """This holds also for a stream that was made again, with higher segment numbers."""
     store.scale(stream, [0, 1], [keys(0, 0.3), keys(0.3, 1)])
     described = store.describe(stream)
     assert described is not None
@@ -330,7 +333,7 @@ def test_only_segments_that_a_stream_was_made_with_are_original(
 
 
 def test_a_controller_that_is_not_there_is_unavailable() -> None:
-    """The error comes before the deadline and has the address."""
+    """The error comes before the deadline and contains the address."""
     store = PravegaStore(
         "tcp://127.0.0.1:1", credentials=None, timeouts=StoreTimeouts(call=20, connect=5)
     )
@@ -340,7 +343,7 @@ def test_a_controller_that_is_not_there_is_unavailable() -> None:
 
 
 def test_a_call_ends_at_its_deadline(standalone: Standalone, scope: str) -> None:
-    """A controller that does not answer in time is a timeout, which is retryable."""
+    """A controller that does not answer in time causes a StoreTimeout, which is retryable."""
     host, _, port = standalone.controller_uri.removeprefix("tcp://").partition(":")
     with Link(host, int(port)) as link:
         store = PravegaStore(

@@ -1,4 +1,4 @@
-"""The work of an EphemeralStream in a real store, with the store's listing as witness."""
+"""The work of an EphemeralStream in a real store, checked with the store's own listing."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def own(store: PravegaStore) -> str:
 
 @pytest.fixture
 def claimant() -> Callable[[], Claimant]:
-    """Return the function that makes a resource of a cluster that no other test has."""
+    """Return a function that makes resources, in a cluster that no other test uses."""
     cluster, numbers = uuid4().hex, count()
 
     def made() -> Claimant:
@@ -64,7 +64,7 @@ def timed(say: Say, what: str) -> Iterator[None]:
 
 
 def now() -> int:
-    """Return milliseconds since 1970."""
+    """Return the current time, in milliseconds since 1970."""
     return round(time.time() * 1000)
 
 
@@ -105,7 +105,7 @@ def test_a_stream_lives_and_goes_with_its_scope(
 def test_a_release_that_was_cut_off_after_sealing_is_finished(
     store: PravegaStore, scope: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """A sealed stream still names its owner, with tags and without."""
+    """A sealed stream still has its owner, with tags or without."""
     for stripped in (False, True):
         name = StreamName(scope=scope, stream=f"s-{uuid4().hex[:8]}")
         claim = Claim(claimant=claimant(), scope=scope, stream=name.stream)
@@ -171,7 +171,10 @@ def test_adopting_and_retaining_scale_nothing(
 def test_a_change_of_tags_alone_scales_a_fixed_stream(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """A change of tags alone scales a fixed stream. So adoption records its present segments."""
+    """With fixed scaling, a change of tags alone merges segments that were scaled by hand.
+
+    So adoption records the present number of segments.
+    """
     store.create_stream(name, StreamConfig())
     store.scale(name, [0], HALVES)
     store.update_stream(name, StreamConfig(tags=("tag",)))
@@ -183,7 +186,7 @@ def test_a_change_of_tags_alone_scales_a_fixed_stream(
 def test_a_scaled_and_truncated_stream_is_of_unknown_age(
     store: PravegaStore, name: StreamName, claimant: Callable[[], Claimant]
 ) -> None:
-    """The age is unknown once the first segments are gone: later ones tell only scale events."""
+    """The age is unknown once the first segments are gone. Later ones date from scale events."""
     claim = Claim(claimant=claimant(), scope=name.scope, stream=name.stream)
     claims.make(claim, store, now())
     created = claims.look(claim, store).created
@@ -204,7 +207,7 @@ def test_many_streams_under_a_prefix_go_with_their_claim(
     store.create_scope(own)
     for stream in ("app-old", "other"):
         store.create_stream(StreamName(scope=own, stream=stream), StreamConfig())
-    time.sleep(1.2)  # streams made within a second of the resource are in doubt
+    time.sleep(1.2)  # the age of streams made within a second of the resource is in doubt
     claim = Claim(claimant=claimant(), scope=own, make_scope=True, prefix="app-")
     assert claims.look(claim, store) == Holding(scope=True, left_alone=1)
     with timed(say, "make a marker"):
@@ -258,7 +261,7 @@ def test_whose_a_stream_is_stays_known_when_its_age_is_not(
 def test_many_resources_share_a_scope_that_goes_with_the_last(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """Many resources claim and release one scope at once, without a refusal or leftovers."""
+    """16 resources claim and release a scope side by side, without a refusal or leftovers."""
     several = [
         Claim(claimant=claimant(), scope=own, make_scope=True, stream=f"s-{number}")
         for number in range(16)
@@ -295,7 +298,7 @@ def test_a_scope_in_use_keeps_its_marker_and_its_index_of_tags(
 def test_streams_without_a_resource_are_found_and_dropped(
     store: PravegaStore, own: str, claimant: Callable[[], Claimant], say: Say
 ) -> None:
-    """Streams without a resource are found by this cluster's tags only, and dropped."""
+    """Only streams with this cluster's tags count. They are found and dropped."""
     gone, alive, prefixed = claimant(), claimant(), claimant()
     elsewhere = replace(gone, cluster="elsewhere")
     claims.make(Claim(claimant=gone, scope=own, make_scope=True, stream="gone"), store, now())

@@ -1,4 +1,4 @@
-"""Updates of a stream that end before the controller's answer."""
+"""Updates of a stream that end before the controller has answered."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def behind(late: LateAnswers) -> Iterator[PravegaStore]:
 def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
     behind: PravegaStore, store: PravegaStore, stream: StreamName
 ) -> None:
-    """An update ends without an answer once the store lists its tag. All clients see it."""
+    """An update ends without an answer once the store lists its tag. All clients see the update."""
     behind.update_stream(stream, NEW, until_listed=TAG)
     found = store.describe(stream)
     assert found is not None
@@ -76,7 +76,7 @@ def test_an_update_is_over_once_the_store_lists_the_stream_by_its_tag(
 def test_an_update_without_a_tag_to_look_for_waits_for_its_answer(
     behind: PravegaStore, stream: StreamName
 ) -> None:
-    """Without a tag to look for, a late answer makes the update time out."""
+    """Without a tag to wait for, a late answer makes the update time out."""
     with pytest.raises(StoreTimeout, match="update the stream"):
         behind.update_stream(stream, NEW)
 
@@ -96,7 +96,7 @@ def test_a_user_who_may_not_list_streams_waits_for_the_answer(
 def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """A refused update is an error, though its tag is awaited and never comes."""
+    """A refused update is an error, although its tag is awaited and never comes."""
     store.seal_stream(stream)
     with pytest.raises(StoreRejected, match="STREAM_SEALED"):
         store.update_stream(stream, NEW, until_listed=TAG)
@@ -105,7 +105,7 @@ def test_a_refused_update_is_an_error_although_the_tag_is_looked_for(
 def test_an_update_that_follows_at_once_is_done_or_told_to_come_again(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """An immediate second update succeeds, or is told to retry for some milliseconds."""
+    """An immediate second update succeeds, or is StoreBusy for some milliseconds."""
     for number in range(5):
         first = NEW.model_copy(update={"tags": (f"{TAG}-{number}",)})
         store.update_stream(stream, first, until_listed=f"{TAG}-{number}")

@@ -1,4 +1,4 @@
-"""Reader groups as a store and its official client keep them."""
+"""Reader groups as a store and its Java client keep them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAME = 108
 """Bytes of an event of 100 bytes in its segment."""
 
 SETTINGS = GroupSettings(refresh=500, checkpoints=500)
-"""Those of the foreign client's groups."""
+"""The settings of the foreign client's groups."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def _bytes(store: PravegaStore, group: GroupName) -> bytes:
 def test_a_group_is_begun_as_the_client_begins_it(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """Our first record of a group is the client's to the byte, except its padding of zeros."""
+    """Sluice's first record of a group equals the client's, except its padding of zeros."""
     start = {source: {0: 3 * FRAME}}
     cut = store.write_cut(*next(iter(start.items())))
     assert foreign.create_group(group.scope, group.name, source.stream, cut=cut)
@@ -71,7 +71,7 @@ def test_a_group_is_begun_as_the_client_begins_it(
 def test_the_client_reads_on_where_a_group_of_ours_begins(
     store: PravegaStore, foreign: ForeignClient, source: StreamName, group: GroupName
 ) -> None:
-    """The client reads each event once from a group of ours, and we read its new position."""
+    """The client reads each event of Sluice's group once, and Sluice reads its new position."""
     start = {source: {0: 3 * FRAME}}
     assert store.create_reader_group(group, start, settings=SETTINGS, identity=uuid4())
     cuts = foreign.group_cuts(*group)
@@ -90,7 +90,7 @@ def test_a_group_is_made_once(
 ) -> None:
     """A group with the same start exists already, even after reads. Another start is refused.
 
-    A deleted group leaves nothing in the way of the next one, which has its own identity.
+    After its deletion, a new group of the name has its own identity and start.
     """
     identity = UUID(int=5)
     start = {source: {0: 3 * FRAME}}

@@ -1,7 +1,7 @@
 """A store's answers about idle segments, which it has evicted from its memory.
 
-Pravega 0.13.0 keeps segments that were used in the last 60 s, and no less can be configured
-(`ContainerConfig.MINIMUM_SEGMENT_METADATA_EXPIRATION_SECONDS`).
+Pravega 0.13.0 keeps segments in memory for 60 s after their last use. A shorter time cannot be
+configured (`ContainerConfig.MINIMUM_SEGMENT_METADATA_EXPIRATION_SECONDS`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ MARK, NOTE, WRITER = (UUID(int=number) for number in (11, 12, 13))
 LOGINS = "with logins"
 KINDS = (LOGINS, "standalone", "cluster")
 NUMBERS = 12
-"""Segments of each stream: each is looked at once, since a look brings it back into memory."""
+"""Segments of each stream. A test reads each of them once, since a read brings it back into
+memory."""
 
 
 class Idle(NamedTuple):
@@ -107,7 +108,7 @@ def stores(
     standalone_auth: Standalone,
     cluster: Cluster,
 ) -> Iterator[dict[str, Idle]]:
-    """Yield a store of each kind that tests need. The waits for them run side by side."""
+    """Yield a store of each kind that tests need. The waits for evictions run side by side."""
     items = [item for item in request.session.items if item.path == request.path]
     calls = [item.callspec for item in items if hasattr(item, "callspec")]
     wanted = {LOGINS, *(call.params.get("idle") or call.params["kind"] for call in calls)}
@@ -141,7 +142,7 @@ def idle(request: pytest.FixtureRequest, stores: dict[str, Idle]) -> Idle:
 
 
 def test_what_is_stored_is_read_though_it_is_not_in_memory(idle: Idle) -> None:
-    """Our client reads the stored values, though GetSegmentAttribute says that nothing is set."""
+    """Sluice reads stored values, although the store's own reply says that nothing is set."""
     assert not in_memory(idle.store, idle.live[0], MARK)
     asked = [(idle.live[0], MARK), (idle.live[0], NOTE), (idle.live[1], MARK)]
     assert idle.store.attributes(asked) == [7, None, 7]
@@ -192,7 +193,7 @@ def test_a_mark_that_is_set_is_replaced(idle: Idle) -> None:
 
 
 def test_a_mark_is_seen_by_all_who_look_at_once(idle: Idle) -> None:
-    """All clients that read at once see the mark, though the store first refuses all but one."""
+    """All clients that read at once see the mark, although the store first refuses all but one."""
     asked = [(name, MARK) for name in idle.live[6:12]]
     stores = [idle.store, idle.reader or idle.store] * 4
     with ThreadPoolExecutor(len(stores)) as pool:

@@ -23,7 +23,7 @@ NUMBERS = 12
 def test_a_segment_that_the_store_forgot_is_followed_on(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """The store answers reads of evicted segments without bytes. The client sends them again."""
+    """The store answers reads of evicted segments without bytes. The client repeats them."""
     store.create_stream(name, StreamConfig(scaling=Scaling(min_segments=NUMBERS)))
     names = [store.segment_name(name, number) for number in range(NUMBERS)]
     with store.tails(most=1 << 20) as tails:

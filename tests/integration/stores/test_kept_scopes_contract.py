@@ -13,7 +13,7 @@ from sluice.stores.pravega.store import PravegaStore
 
 @pytest.fixture
 def own(store: PravegaStore) -> str:
-    """Return a scope that a test has for itself."""
+    """Return a new scope for one test."""
     name = f"kept-{uuid4().hex[:8]}"
     assert store.create_scope(name)
     return name
@@ -84,7 +84,10 @@ def test_a_scope_with_a_reader_group_is_not_deleted(
 def test_a_reader_group_outlives_its_internal_stream(
     store: PravegaStore, foreign: ForeignClient, own: str
 ) -> None:
-    """A group without its internal stream keeps the scope unlisted. So no client may delete it."""
+    """A group without its internal stream keeps the scope, and no listing shows it.
+
+    So no client may delete that stream.
+    """
     foreign.create(own, "s")
     foreign.create_group(own, "group", "s")
     for stream in store.list_streams(own, internal=True):

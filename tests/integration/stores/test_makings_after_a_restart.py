@@ -1,4 +1,4 @@
-"""Streams whose creation was interrupted by the death of the segment store."""
+"""Streams whose creation was interrupted when the segment store died."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECONDS = 120.0
 
 @pytest.mark.exhaustive
 def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Cluster) -> None:
-    """Any look at an unfinished stream completes it. The controller itself never would."""
+    """Any read of an unfinished stream completes it. The controller itself never would."""
     scope = f"made-{uuid4().hex[:8]}"
     dying, made, numbers = Event(), Semaphore(0), count()
 
@@ -50,7 +50,7 @@ def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Clu
     ):
         store.create_scope(scope)
         making = [pool.submit(make) for _ in range(AT_ONCE)]
-        for _ in range(2 * AT_ONCE):  # so that the threads are spread over the steps of a creation
+        for _ in range(2 * AT_ONCE):  # spreads the threads over the steps of a creation
             assert made.acquire(timeout=SECONDS)
         cluster.kill("segmentstore")
         dying.set()
@@ -59,7 +59,7 @@ def test_a_stream_of_ours_is_made_to_its_end_by_whoever_looks_at_it(cluster: Clu
         # One half is read by `configuration` first. `describe` then reads all.
         half = len(begun) // 2
         configured = list(pool.map(store.configuration, begun[:half]))
-        assert set(configured) <= {CONFIG, None}  # None: the call arrived at no server
+        assert set(configured) <= {CONFIG, None}  # None: no server got the call
         for stream in pool.map(store.describe, begun):
             if stream is not None:
                 assert stream.config == CONFIG

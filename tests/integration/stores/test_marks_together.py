@@ -1,7 +1,7 @@
 """Attributes that some clients set while others read them, on the real store.
 
-The store (0.13.0) loads an attribute that is not in memory by an update of its own. If two clients
-cause this at once, it refuses one of them, even if the other only reads.
+The store (0.13.0) loads an attribute into memory by an update. If two clients cause such an update
+at once, it refuses one of them, even if the other only reads.
 """
 
 from __future__ import annotations

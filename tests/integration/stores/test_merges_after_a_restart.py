@@ -29,7 +29,7 @@ SIZES = (5, 5_000, 200_000)
 def test_a_segment_merged_before_the_store_was_started_again_is_gone(
     cluster: Cluster, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """A merged segment is missing for us, though the store hangs up when an attribute is set.
+    """A merged segment is NoSuchSegment, though the store hangs up when an attribute is set.
 
     The store does so for one or two of the segments merged shortly before. So the test merges many.
     """

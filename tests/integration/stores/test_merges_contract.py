@@ -31,7 +31,7 @@ def test_a_merge_moves_all_bytes_and_sets_the_attribute(
 def test_a_merge_with_another_value_changes_nothing_but_seals_the_source(
     store: PravegaStore, segment: str, staging: str
 ) -> None:
-    """A failed condition leaves the target as it was; the store seals the source all the same."""
+    """A failed condition leaves the target unchanged. The store seals the source all the same."""
     attribute = uuid4()
     write(store, staging, b"new")
     with pytest.raises(ConditionFailed, match=str(attribute)):
@@ -44,7 +44,7 @@ def test_a_merge_with_another_value_changes_nothing_but_seals_the_source(
 
 
 def test_a_repeated_merge_changes_nothing(store: PravegaStore, segment: str, staging: str) -> None:
-    """It succeeds or finds the source missing; the bytes are in once."""
+    """A repetition succeeds or finds no source. The target has the bytes once."""
     condition = CompareAndSet(uuid4(), None, 1)
     write(store, staging, b"new")
     store.merge(segment, staging, condition)
@@ -58,7 +58,7 @@ def test_a_repeated_merge_changes_nothing(store: PravegaStore, segment: str, sta
 def test_a_merged_segment_is_safe_from_being_deleted(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Our deletion of a merged source does nothing, since the store would lose the merged bytes."""
+    """Sluice's deletion of a merged source does nothing. The store would lose the merged bytes."""
     target = store.staging_name(stream, 0, uuid4().hex)
     store.create(target)
     data = b""
@@ -76,7 +76,7 @@ def test_a_merged_segment_is_safe_from_being_deleted(
 def test_a_second_source_with_the_same_condition_is_refused(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
-    """Of two merges that expect the same value only one goes through."""
+    """Of two merges that expect the same value, only one succeeds."""
     condition = CompareAndSet(uuid4(), None, 1)
     first, second = (store.staging_name(stream, 0, uuid4().hex) for _ in range(2))
     for staging in (first, second):
@@ -91,7 +91,7 @@ def test_a_second_source_with_the_same_condition_is_refused(
 def test_a_merge_adds_the_events_it_is_told(
     store: PravegaStore, stream: StreamName, segment: str
 ) -> None:
-    """The store does not add up event counts by itself, and does in a merge that says so."""
+    """The store adds up event counts only if the merge tells the number of events."""
     attribute = uuid4()
     for number, (events, total) in enumerate([(0, None), (7, 7), (5, 12)]):
         staging = store.staging_name(stream, 0, uuid4().hex)
@@ -112,7 +112,7 @@ def test_a_merge_into_a_sealed_segment_is_refused(
 
 
 def test_parts_merge_into_one_segment_of_our_own(store: PravegaStore, stream: StreamName) -> None:
-    """Segments of our own merge into another one at any cut of the bytes, empty ones too."""
+    """Staging segments merge into another one at any cut of the bytes, also empty ones."""
     data = os.urandom(100_000)
     whole = store.staging_name(stream, 0, uuid4().hex)
     store.create(whole)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def staged(store: PravegaStore, stream: StreamName, data: bytes) -> str:
-    """Return a sealed segment of our own with these bytes."""
+    """Return a sealed staging segment with these bytes."""
     name = store.staging_name(stream, 0, uuid4().hex)
     assert store.create(name)
     write(store, name, data)
@@ -53,7 +53,7 @@ def test_an_appender_goes_on_where_a_merge_has_set_its_number(
 def test_who_sets_the_number_fences_an_open_appender_off(
     store: PravegaStore, stream: StreamName, segment: str, by: str
 ) -> None:
-    """A client that sets the number, in any way, fences off an open appender."""
+    """A client that sets the number, by any call, fences off an open appender."""
     writer = uuid4()
     with store.appender(segment, writer=writer, window=MIB) as appender:
         appender.append(b"mine ", event_number=1100)

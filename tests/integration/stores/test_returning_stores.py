@@ -1,4 +1,4 @@
-"""How the operator finds a store that was away: by probes, on the connections of before."""
+"""The operator's probes find a store that returns, over the connections from before."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ class OneStore:
         self._store = store
 
     async def place(self, *_: Any, **__: Any) -> Store:
-        """See Connections.place."""
+        """Return the store, as `Connections.place` does."""
         return self._store
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("server", ["segmentstore", "controller"])
 def test_a_store_that_is_back_is_found_by_the_next_probes(cluster: Cluster, server: Name) -> None:
-    """On the connections of before, however many probes have failed. Each is soon followed."""
+    """The next probes find the store, however many failed before.
+
+    A failed probe is soon repeated.
+    """
     settings = Settings(timeouts=TIMEOUTS)
     address = StoreAddress(uri=cluster.controller_uri)
     with ThreadPoolExecutor(1) as threads, closing(connect(address, settings)) as store:

@@ -12,7 +12,7 @@ ONE = StreamConfig()
 
 
 def test_a_scope_is_made_once_and_deleted_once(store: PravegaStore) -> None:
-    """Making and deleting scopes say whether they did anything."""
+    """`create_scope` and `delete_scope` return whether they did anything."""
     scope = f"scope-{uuid4().hex[:12]}"
     assert not store.scope_exists(scope)
     assert store.create_scope(scope)
@@ -24,7 +24,7 @@ def test_a_scope_is_made_once_and_deleted_once(store: PravegaStore) -> None:
 
 
 def test_a_scope_with_streams_is_not_deleted(store: PravegaStore, stream: StreamName) -> None:
-    """A scope that is in use is not deleted, and nothing in it, its index of tags too, suffers."""
+    """A refused deletion harms nothing in the scope, not even its index of tags."""
     with pytest.raises(ScopeNotEmpty, match=stream.scope):
         store.delete_scope(stream.scope)
     tagged = StreamName(scope=stream.scope, stream=f"tagged-{uuid4().hex[:8]}")
@@ -33,7 +33,7 @@ def test_a_scope_with_streams_is_not_deleted(store: PravegaStore, stream: Stream
 
 
 def test_a_scope_is_empty_again_when_its_streams_are_deleted(store: PravegaStore) -> None:
-    """No internal stream keeps a scope from being deleted after its last stream."""
+    """No internal stream keeps a scope after its last stream is deleted."""
     name = StreamName(scope=f"scope-{uuid4().hex[:12]}", stream="s")
     store.create_scope(name.scope)
     store.create_stream(name, ONE)
@@ -43,7 +43,7 @@ def test_a_scope_is_empty_again_when_its_streams_are_deleted(store: PravegaStore
 
 
 def test_streams_are_listed_without_internal_ones(store: PravegaStore, scope: str) -> None:
-    """A scope lists its streams by name, all or those with a tag."""
+    """A listing has a scope's streams by name, all of them or those with a tag."""
     own = f"list-{uuid4().hex[:8]}"
     store.create_scope(own)
     assert store.list_streams(own) == []
@@ -59,7 +59,7 @@ def test_streams_are_listed_without_internal_ones(store: PravegaStore, scope: st
 
 
 def test_a_configuration_is_had_without_the_segments(store: PravegaStore, scope: str) -> None:
-    """As `describe` has it; of a stream that is not there, there is none."""
+    """`configuration` equals that of `describe`. It is None for a missing stream."""
     name = StreamName(scope=scope, stream=f"plain-{uuid4().hex[:8]}")
     assert store.configuration(name) is None
     store.create_stream(name, StreamConfig(tags=("tag",)))
@@ -75,7 +75,7 @@ def test_a_configuration_is_had_without_the_segments(store: PravegaStore, scope:
 def test_internal_streams_are_listed_on_request(store: PravegaStore) -> None:
     """Internal streams are listed on request, except those that come and go with a stream.
 
-    The store keeps the watermarks of each stream in another one.
+    The store keeps the watermarks of each stream in an internal stream.
     """
     own = f"list-{uuid4().hex[:8]}"
     store.create_scope(own)
@@ -90,7 +90,7 @@ def test_internal_streams_are_listed_on_request(store: PravegaStore) -> None:
 
 
 def test_scopes_are_listed_without_internal_ones(store: PravegaStore, scope: str) -> None:
-    """Each by its name, sorted; the store's own scope is not among them."""
+    """Scopes are listed by name, sorted, without the store's own scope."""
     scopes = store.list_scopes()
     assert scope in scopes
     assert scopes == sorted(scopes)

@@ -13,14 +13,14 @@ from support.store.blocks import MIB, content, write
 
 @pytest.fixture
 def missing(store: PravegaStore, stream: StreamName) -> str:
-    """Return a name of a segment that does not exist, though its stream does."""
+    """Return the name of a missing staging segment, whose stream exists."""
     return store.staging_name(stream, 0, uuid4().hex)
 
 
 def test_many_infos_come_in_the_order_asked(
     store: PravegaStore, segment: str, staging: str, missing: str
 ) -> None:
-    """More segments than one window are asked for in one go; a missing one is None."""
+    """A call may ask for more segments than a window has. A missing segment is None."""
     write(store, staging, b"abc")
     empty = SegmentInfo(start=0, length=0, sealed=False)
     three = SegmentInfo(start=0, length=3, sealed=False)
@@ -29,7 +29,7 @@ def test_many_infos_come_in_the_order_asked(
 
 
 def test_a_segment_of_our_own_is_made_and_deleted_once(store: PravegaStore, missing: str) -> None:
-    """Making and deleting say whether they did anything."""
+    """`create` and `delete` return whether they did anything."""
     assert store.create(missing)
     assert not store.create(missing)
     assert store.delete(missing)
@@ -40,7 +40,7 @@ def test_a_segment_of_our_own_is_made_and_deleted_once(store: PravegaStore, miss
 def test_the_name_of_a_deleted_segment_is_not_given_back_at_once(
     store: PravegaStore, missing: str
 ) -> None:
-    """A name under which bytes were deleted can be neither made nor used again soon after."""
+    """After the deletion of a segment with bytes, its name cannot be used again for a while."""
     store.create(missing)
     store.append_at(missing, 0, b"bytes")
     assert store.delete(missing) is True
@@ -49,7 +49,7 @@ def test_the_name_of_a_deleted_segment_is_not_given_back_at_once(
 
 
 def test_a_segment_of_our_own_needs_no_stream(store: PravegaStore, name: StreamName) -> None:
-    """It can be made for a stream, and an epoch, that do not exist yet."""
+    """A staging segment can be made before its stream and its epoch exist."""
     staging = store.staging_name(name, (5 << 32) + 7, uuid4().hex)
     assert store.create(staging)
     assert store.describe(name) is None
@@ -57,7 +57,7 @@ def test_a_segment_of_our_own_needs_no_stream(store: PravegaStore, name: StreamN
 
 
 def test_a_sealed_segment_takes_no_more_bytes(store: PravegaStore, staging: str) -> None:
-    """Sealing twice is fine; appends of either kind are refused, also after earlier blocks."""
+    """A second seal changes nothing. The store refuses appends of either kind."""
     write(store, staging, b"abc")
     store.seal(staging)
     store.seal(staging)
@@ -72,7 +72,7 @@ def test_a_sealed_segment_takes_no_more_bytes(store: PravegaStore, staging: str)
 def test_a_segment_sealed_during_an_append_refuses_what_follows(
     store: PravegaStore, staging: str
 ) -> None:
-    """The appender says so although the store hangs up right after its refusal."""
+    """The appender raises SegmentSealed, although the store hangs up right after its refusal."""
     with store.appender(staging, writer=uuid4(), window=4 * MIB) as appender:
         appender.append(b"abc", event_number=1)
         appender.flush()
@@ -91,7 +91,7 @@ def test_a_segment_sealed_during_an_append_refuses_what_follows(
 def test_a_missing_segment_is_an_error_with_its_name(
     store: PravegaStore, segment: str, missing: str
 ) -> None:
-    """Every call that needs the segment says which one is missing."""
+    """Each call that needs the segment raises NoSuchSegment with its name."""
     condition = CompareAndSet(uuid4(), None, 1)
     with pytest.raises(NoSuchSegment, match=missing):
         store.seal(missing)
@@ -109,7 +109,7 @@ def test_a_missing_segment_is_an_error_with_its_name(
 
 
 def test_an_attribute_is_compared_and_set(store: PravegaStore, staging: str) -> None:
-    """Only the expected value, or none where none is expected, lets an attribute change."""
+    """An attribute changes only if it has the expected value, or none if none is expected."""
     attribute = uuid4()
     assert store.attributes([(staging, attribute)]) == [None]
     assert not store.set_attribute(staging, CompareAndSet(attribute, 7, 8))
@@ -121,7 +121,7 @@ def test_an_attribute_is_compared_and_set(store: PravegaStore, staging: str) -> 
 
 
 def test_a_sealed_segment_keeps_its_attributes(store: PravegaStore, staging: str) -> None:
-    """They can be read, and are refused to change."""
+    """Attributes of a sealed segment can be read, but not changed."""
     attribute = uuid4()
     assert store.set_attribute(staging, CompareAndSet(attribute, None, 5))
     store.seal(staging)
@@ -133,7 +133,7 @@ def test_a_sealed_segment_keeps_its_attributes(store: PravegaStore, staging: str
 def test_attributes_of_many_segments_come_in_the_order_asked(
     store: PravegaStore, segment: str, missing: str
 ) -> None:
-    """Values, unset ones and missing segments are told apart from values only."""
+    """Unset attributes and missing segments are None, in the order of the request."""
     attribute = uuid4()
     store.set_attribute(segment, CompareAndSet(attribute, None, 3))
     asked = [(segment, attribute), (segment, uuid4()), (missing, attribute)]

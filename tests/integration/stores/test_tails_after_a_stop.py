@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive, pytest.mark.timeout(4
 
 
 def test_segments_of_a_store_that_is_away_break_and_are_followed_again(cluster: Cluster) -> None:
-    """All of them, by a time-out or at once; each goes on where it was."""
+    """All segments break, by a timeout or at once. Each is followed again from its offset."""
     timeouts = StoreTimeouts(connect=10, call=20, stall=2)
     stream = StreamName(scope="followed", stream="s")
     with closing(
@@ -58,7 +58,7 @@ def test_segments_of_a_store_that_is_away_break_and_are_followed_again(cluster: 
 
 
 def again(heard: Heard, names: list[str], store: PravegaStore, data: bytes, at: int) -> None:
-    """Watch the segments until they come, and append to each of them."""
+    """Watch the segments anew until the store is back, and append to each of them."""
     heard.broken.clear()
     waiting = set(names)
     expected = (at + len(data)) * len(names)
@@ -79,7 +79,7 @@ def again(heard: Heard, names: list[str], store: PravegaStore, data: bytes, at: 
 
 
 def appended(store: PravegaStore, name: str, at: int, data: bytes) -> bool:
-    """Append, if the store is there again."""
+    """Append the bytes, and return whether the store was available."""
     try:
         store.append_at(name, at, data)
     except StoreUnavailable:

@@ -1,4 +1,4 @@
-"""Segments that are followed while others write to them, seal, truncate and delete them."""
+"""Segments that are followed while other clients append, seal, truncate and delete them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_foreign_writers_append_comes_in_order(
 def test_a_segment_that_is_behind_is_read_up_to_its_tail(
     store: PravegaStore, staging: str, tails: SegmentTails
 ) -> None:
-    """A segment that is behind is read in the store's largest blocks, and then as bytes come."""
+    """A segment that is behind is read in the store's largest blocks, then as bytes come."""
     data = os.urandom(9 * MIB + 13)
     write(store, staging, data)
     heard = Heard(tails, {staging: 7})
@@ -214,7 +214,7 @@ def test_an_offset_behind_the_end_stops_nobody_else(
 def test_a_segment_to_which_nothing_comes_costs_nothing_and_stays(
     standalone: Standalone, segment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store sends KeepAlives back, many times over; then it still answers the first read."""
+    """The store returns KeepAlives many times. Then it still answers the first read."""
     monkeypatch.setattr(tail_links, "_KEEP_ALIVE", 0.2)
     timeouts = StoreTimeouts(connect=10, call=20, stall=3)
     store = PravegaStore(standalone.controller_uri, credentials=None, timeouts=timeouts)

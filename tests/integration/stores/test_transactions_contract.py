@@ -71,7 +71,7 @@ def readable(store: PravegaStore, name: StreamName) -> list[list[bytes]]:
 
 
 def commit(store: PravegaStore, name: StreamName, *opened: Transaction) -> None:
-    """Commit transactions, and wait until that is done."""
+    """Commit transactions, and wait until the store has done so."""
     for transaction in opened:
         assert store.commit_transaction(name, transaction.key)
     for transaction in opened:
@@ -81,7 +81,7 @@ def commit(store: PravegaStore, name: StreamName, *opened: Transaction) -> None:
 def test_a_transaction_has_a_segment_beside_each_that_takes_events(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Its segments are there, empty, under names that follow from its key."""
+    """The transaction's segments exist and are empty. Their names follow from its key."""
     opened = store.open_transaction(stream, lease=LEASE)
     assert opened.segments == tail(store, stream)
     names = [store.staging_name(stream, one.id, opened.key) for one in opened.segments]
@@ -92,7 +92,7 @@ def test_a_transaction_has_a_segment_beside_each_that_takes_events(
 def test_nothing_of_a_transaction_is_there_before_its_commit(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Committed bytes stand behind those that were written meanwhile."""
+    """Committed bytes stand after those that were written meanwhile."""
     opened = store.open_transaction(stream, lease=LEASE)
     put(store, stream, opened, 0, b"ours")
     write(store, store.segment_name(stream, 0), b"before")
@@ -126,7 +126,7 @@ def test_a_commit_after_a_scale_puts_its_bytes_into_segments_of_their_own(
 def test_what_is_staged_before_the_scale_is_merged_after_it(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Bytes staged before a scale event are merged after it. Only the number must be right."""
+    """Bytes staged before a scale event are merged after it. The segment's number must be right."""
     loosen(store, stream)
     ((foreseen,),) = store.following([segment.id for segment in tail(store, stream)], [WHOLE])
     staged = store.staging_name(stream, foreseen, uuid4().hex)
@@ -177,7 +177,7 @@ def test_two_transactions_of_an_epoch_are_committed_in_the_order_that_was_decide
 def test_a_committed_transaction_can_be_committed_again_and_not_aborted(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """A repetition answers the same and changes nothing."""
+    """A repeated commit succeeds and changes nothing."""
     opened = store.open_transaction(stream, lease=LEASE)
     put(store, stream, opened, 0, b"once")
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_a_committed_transaction_can_be_committed_again_and_not_aborted(
 def test_an_aborted_transaction_takes_nothing_and_leaves_nothing(
     store: PravegaStore, stream: StreamName
 ) -> None:
-    """Its segments are gone, and with them what was merged; it cannot be committed any more."""
+    """Its segments and their merged bytes are gone. It can no longer be committed or renewed."""
     opened = store.open_transaction(stream, lease=LEASE)
     into = put(store, stream, opened, 0, b"gone")
     assert store.keep_transaction(stream, opened.key, lease=LEASE)
@@ -210,7 +210,7 @@ def test_an_aborted_transaction_takes_nothing_and_leaves_nothing(
 
 
 def test_a_transaction_that_never_was_is_unknown(store: PravegaStore, stream: StreamName) -> None:
-    """A transaction that never was is unknown, as is one that ended long ago."""
+    """The state of a key that no transaction had is UNKNOWN, as of one that ended long ago."""
     never = f"{0:016x}{987654321:016x}"
     assert store.transaction(stream, never) is TransactionState.UNKNOWN
     assert not store.commit_transaction(stream, never)
@@ -218,7 +218,7 @@ def test_a_transaction_that_never_was_is_unknown(store: PravegaStore, stream: St
 
 
 def test_a_sealed_stream_has_no_open_transactions(store: PravegaStore, stream: StreamName) -> None:
-    """Those that were open are aborted, and no new one is opened."""
+    """Open transactions are aborted when the stream is sealed. New ones are refused."""
     opened = store.open_transaction(stream, lease=LEASE)
     store.seal_stream(stream)
     assert store.settled(stream, opened.key) is TransactionState.ABORTED
@@ -229,13 +229,13 @@ def test_a_sealed_stream_has_no_open_transactions(store: PravegaStore, stream: S
 def test_a_stream_that_is_not_there_has_no_transactions(
     store: PravegaStore, name: StreamName
 ) -> None:
-    """The stream is named in the refusal."""
+    """The refusal names the stream."""
     with pytest.raises(StreamNotFound, match=str(name)):
         store.open_transaction(name, lease=LEASE)
 
 
 def test_a_commit_counts_no_events(store: PravegaStore, stream: StreamName) -> None:
-    """A commit loses the transaction's event counts, so the stream's counts are too low."""
+    """A commit loses the transaction's event counts, so that the stream's counts are too low."""
     write(store, store.segment_name(stream, 0), b"event")
     opened = store.open_transaction(stream, lease=LEASE)
     into = store.staging_name(stream, 0, opened.key)

@@ -1,4 +1,4 @@
-"""Segments of our own that are truncated, and logs that go on behind a truncation."""
+"""Truncated staging segments, and logs that go on after a truncation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_a_segment_begins_where_it_was_truncated(store: PravegaStore, staging: str) -> None:
-    """Twice is fine, and so is a cut that is gone; the offsets behind it stay."""
+    """A repeated or older truncation changes nothing. Offsets after it stay."""
     write(store, staging, b"0123456789")
     for offset in (4, 4, 2, 0):
         store.truncate_segment(staging, offset)
@@ -34,7 +34,7 @@ def test_a_segment_begins_where_it_was_truncated(store: PravegaStore, staging: s
 
 
 def test_a_cut_behind_the_end_is_refused(store: PravegaStore, staging: str) -> None:
-    """Nothing changes; and a segment that does not exist is named."""
+    """A truncation beyond the end changes nothing. A missing segment is named."""
     write(store, staging, b"abc")
     with pytest.raises(StoreRejected, match="ends before byte 4"):
         store.truncate_segment(staging, 4)
@@ -45,7 +45,7 @@ def test_a_cut_behind_the_end_is_refused(store: PravegaStore, staging: str) -> N
 
 
 def test_a_log_goes_on_behind_its_summary(store: PravegaStore, stream: StreamName) -> None:
-    """For all drivers: those that come, those that had read all, and those that were behind."""
+    """New drivers read the summary, and so do those that were behind or had read all records."""
     log, with_it, behind = (Notes(store, stream) for _ in range(3))
     log.begin()
     log.write(1, 2, 3)

@@ -1,4 +1,4 @@
-"""`sluice.open` on a real store: tables without a JVM, exact over scale events and truncations."""
+"""`sluice.open` on a real store: exact tables without a JVM, over scale events and truncations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def table(stream: Stream, **arguments: object) -> pa.Table:
 
 
 def test_a_scaled_stream_is_one_table(clicks: Clicks, stream: Stream) -> None:
-    """All events, each once, those of a key in order; a second table goes on where one ended."""
+    """A table has each event once, in order for each key.
+
+    A second table goes on where one ended.
+    """
     with stream:
         clicks.write(40)
         first = table(stream)
@@ -59,7 +62,7 @@ def test_a_scaled_stream_is_one_table(clicks: Clicks, stream: Stream) -> None:
 def test_a_stream_of_javas_client_has_its_pointers(
     store: Store, scope: str, foreign: ForeignClient, standalone: Standalone
 ) -> None:
-    """The column of pointers reads as the Java client writes them, in a sealed stream."""
+    """The column of pointers has the form of the Java client. The stream is sealed."""
     foreign.create(scope, "java", segments=2)
     foreign.write(scope, "java", events=3000, keys=8)
     foreign.seal(scope, "java")
@@ -74,7 +77,7 @@ def test_a_stream_of_javas_client_has_its_pointers(
 
 
 def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> None:
-    """DuckDB, for one, takes them without a table in memory."""
+    """DuckDB reads the batches of a stream without a table in memory."""
     clicks.write(20)
     with stream, duckdb.connect() as engine:
         engine.register("clicks", stream.batches(schema=SCHEMA, format="Json"))
@@ -83,7 +86,7 @@ def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> N
 
 
 def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: Stream) -> None:
-    """A malformed event is named by its pointer, dropped or kept."""
+    """A malformed event is an error with its pointer, or dropped, or kept in a column."""
     clicks.write(5)
     clicks.write_raw(b'{"k": "key-0", "n": "many"}')
     clicks.write(5)
@@ -103,7 +106,10 @@ def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: Stre
 
 
 def test_truncated_events_are_named(clicks: Clicks, stream: Stream) -> None:
-    """A table that begins before the head fails with segment and offset; the head itself reads."""
+    """A start before the head is an error with segment and offset.
+
+    A table from the head on works.
+    """
     clicks.write(5)
     with stream:
         begin = stream.head()
@@ -125,7 +131,7 @@ def test_truncated_events_are_named(clicks: Clicks, stream: Stream) -> None:
 def test_an_archive_and_then_the_stream_is_the_stream(
     clicks: Clicks, store: Store, standalone: Standalone, tmp_path: Path, form: Format
 ) -> None:
-    """The same rows by SHA-256, over scale events on both sides of the seam and across it.
+    """Archive and stream together give the stream's rows, by SHA-256, over scale events.
 
     The stream has lost the events that only the archive has.
     """
@@ -163,7 +169,7 @@ def test_an_archive_and_then_the_stream_is_the_stream(
 def test_events_that_neither_archive_nor_stream_has_are_named(
     clicks: Clicks, store: Store, standalone: Standalone, tmp_path: Path
 ) -> None:
-    """A gap between both is an error with segment and offset, never a table without its rows."""
+    """A gap between archive and stream is an error with segment and offset, not a shorter table."""
     clicks.write(5)
     archive_in(tmp_path, clicks, store)
     clicks.write(5)
@@ -176,7 +182,7 @@ def test_events_that_neither_archive_nor_stream_has_are_named(
 
 
 def test_what_is_not_there_is_said(standalone: Standalone, scope: str, clicks: Clicks) -> None:
-    """A stream without a scope, an archive of another stream, a position of another stream."""
+    """A missing stream, a name without a scope and a position of another stream are errors."""
     with (
         sluice.open(standalone.controller_uri, f"{scope}/none") as none,
         pytest.raises(SourceNotFound, match=f"there is no stream {scope}/none"),

@@ -1,4 +1,4 @@
-"""The examples of docs/notebooks.md, run on a real store and in a real Spark."""
+"""The examples of docs/notebooks.md, run on a real store and in a real Spark session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_examples_of_the_page_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Line by line, with addresses and folders of the test. All blocks of Python are run."""
+    """All Python blocks of the page run, with the test's addresses and folders."""
     clicks.write(5)
     archive_in(tmp_path / "backup", clicks, store)
     secret = tmp_path / "secrets" / "store"

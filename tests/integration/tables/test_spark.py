@@ -55,7 +55,7 @@ with pyarrow.ipc.new_file(file, rows.schema) as opened:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with all that Spark writes beside its results, and with `secrets`."""
+    """Return the folder of Spark's events and of `secrets`."""
     made = tmp_path_factory.mktemp("spark")
     for name in ("events", "secrets"):
         (made / name).mkdir()
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(folder: Path) -> Iterator[Spark]:
-    """Yield a session that the tests of the module share."""
+    """Yield a session that the module's tests share."""
     environment = {
         "SLUICE_STORE_TIMEOUT": str(PATIENT.call),
         "SLUICE_CREDENTIALS_DIR": str(folder / "secrets"),
@@ -99,13 +99,13 @@ class Query:
         }
 
     def run(self, **more: str) -> list[int]:
-        """Read what the stream has; return the number of rows of each batch."""
+        """Read the stream's present events. Return the number of rows of each batch."""
         given = self._given | {"options": {**self._given["options"], **more}}  # type: ignore[dict-item]
         counts: list[int] = self.spark.run(WRITE, **given)
         return counts
 
     def table(self) -> pa.Table:
-        """Return all rows so far, as a table of Arrow."""
+        """Return all rows so far, as an Arrow table."""
         file = Path(self._given["out"]).with_suffix(".arrow")
         self.spark.run(TABLE, file=str(file), **self._given)
         with pa.ipc.open_file(file) as opened:
@@ -120,7 +120,7 @@ class Query:
 def test_a_batch_reads_what_the_stream_has(
     spark: Spark, clicks: Clicks, options: dict[str, str]
 ) -> None:
-    """All rows of a scaled stream, each once; a position of one read begins another."""
+    """A batch reads each event of a scaled stream once. From the tail it reads none."""
     clicks.write(20)
     clicks.split()
     clicks.write(20)
@@ -141,7 +141,7 @@ def test_a_batch_reads_what_the_stream_has(
 def test_a_query_goes_on_from_its_checkpoint(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """Over a split and a merge of the stream, with another limit each time: no row twice or lost.
+    """Over a split, a merge and changed limits, no row is lost or repeated.
 
     A limit holds for each batch.
     """
@@ -176,9 +176,9 @@ result = [lag._asdict() for lag in pyspark_sluice.lag_of(last)], last.sources[0]
 def test_the_progress_has_the_lag(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """In bytes up to the stream's tail, also behind what a limited batch took; positions are JSON.
+    """The progress has the bytes up to the stream's tail, and positions as JSON.
 
-    The last batch of a run has read all that the stream had, so nothing is behind it.
+    The last batch of a run has read everything, so its lag is 0.
     """
     clicks.write(5)
     lags, end = spark.run(PROGRESS, options=options, ddl=DDL, at=str(tmp_path / "at"))
@@ -192,7 +192,7 @@ def test_the_progress_has_the_lag(
 def test_truncated_events_end_a_query(
     spark: Spark, clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """The error names segment and offset, and no row is passed over in silence."""
+    """The error names segment and offset. No later row is written."""
     query = Query(spark, tmp_path, options)
     clicks.write(5)
     query.run()
@@ -210,7 +210,7 @@ def test_truncated_events_end_a_query(
 def test_malformed_events_are_rescued_by_a_column(
     spark: Spark, clicks: Clicks, options: dict[str, str]
 ) -> None:
-    """Without the column the query fails with the event's pointer."""
+    """Without the column, the query fails with the event's pointer."""
     clicks.write(2)
     clicks.write_raw(b'{"k": 1}')
     with pytest.raises(SparkFailed, match=r"the event .*/clicks/0.#epoch.0:\d+-16 does not fit"):
@@ -238,7 +238,7 @@ def test_malformed_events_are_rescued_by_a_column(
 def test_wrong_options_are_refused_and_their_values_not_told(
     spark: Spark, options: dict[str, str], more: dict[str, str], said: str
 ) -> None:
-    """A password that is put into the wrong place comes back in no message."""
+    """A wrong option is named. A password in the wrong place is in no message."""
     with pytest.raises(SparkFailed) as caught:
         spark.run(READ, options={**options, **more}, ddl=DDL)
     assert said in str(caught.value)
@@ -252,9 +252,9 @@ def test_an_archive_and_then_the_stream_is_the_stream(
     options: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """A query over both has the rows of the stream by SHA-256, and its checkpoint counts for both.
+    """A query over both has the stream's rows, by SHA-256, and its checkpoint covers both.
 
-    It began on the stream alone, whose oldest events were truncated before it read them.
+    It begins on the stream alone. The stream's oldest events are truncated before it reads them.
     """
     clicks.write(10)
     query = Query(spark, tmp_path, options)
@@ -297,7 +297,7 @@ result = told.getvalue() + df._jdf.queryExecution().toString(), df.count()
 def test_a_login_is_in_no_plan_log_or_checkpoint(
     spark: Spark, folder: Path, standalone_auth: Standalone, tmp_path: Path
 ) -> None:
-    """Its name is in the options, and each process reads its files. Without it the read fails."""
+    """The options name the login, and each process reads its files. Without it the read fails."""
     login = {user.name: user.password for user in standalone_auth.users}["admin"]
     secret = folder / "secrets" / "guarded"
     secret.mkdir()
@@ -328,7 +328,7 @@ def test_a_login_is_in_no_plan_log_or_checkpoint(
 def test_a_killed_query_loses_no_row_and_repeats_none(
     clicks: Clicks, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """The program and its JVM are killed in the midst of batches, twice, over scale events."""
+    """The program and its JVM are killed between batches, twice, over scale events."""
     limited = {**options, "maxEventsPerTrigger": "60"}
     given = {"options": limited, "ddl": DDL}
     given |= {"out": str(tmp_path / "out"), "at": str(tmp_path / "at")}
@@ -344,7 +344,7 @@ def test_a_killed_query_loses_no_row_and_repeats_none(
 
 
 def _run_and_kill(given: dict[str, Any], folder: Path) -> None:
-    """Run the query in a process that is killed after a few batches."""
+    """Run the query in a process, and kill it after three more batches."""
     commits = folder / "at" / "commits"
     wanted = len(list(commits.glob("[0-9]*"))) + 3
     with Spark(folder) as dying:

@@ -92,7 +92,7 @@ def test_a_copy_outlives_nine_tokens_of_the_store(
 
     monkeypatch.setattr(Directory, "run", run)
     settings = Settings(timeouts=PATIENT, credentials_dir=copy.folder / "credentials")
-    rate = 2 * EVENTS * SIZE // 180  # it is read twice: to be copied, and to be compared
+    rate = 2 * EVENTS * SIZE // 180  # each byte is read twice: for the copy and for the comparison
     (report,) = run_copies(
         copy.file.read_text(), settings=settings, limits=Limits(bytes_per_second=rate)
     )

@@ -1,4 +1,4 @@
-"""Copies in a store that speaks TLS and needs a login; the Java client and a script judge them."""
+"""Copies in a store with TLS and logins. The Java client and a script check them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STREAM = "source"
 
 @pytest.fixture(scope="module")
 def server(announce: Callable[[str], AbstractContextManager[None]]) -> Iterator[Standalone]:
-    """Yield a server that speaks TLS only, and knows its users only."""
+    """Yield a server that speaks TLS only, and requires a login."""
     made = Standalone(users=[ADMIN, READER], tls=True, heap="2g")
     with announce("Pravega standalone with TLS and authentication"):
         made.start()
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_and_nothing_is_made(
     copy: SecuredCopy,
     what: str,
 ) -> None:
-    """A wrong TLS setting is refused by its field, without the password. Nothing is made."""
+    """The message about a wrong TLS setting names its field, and no password. Nothing is made."""
     code, reason, field = WRONG[what]
     bundle = copy.folder / "credentials" / "_trust" / "ca.crt"
     if what == "authority":
@@ -196,7 +196,7 @@ def test_a_copy_outlives_its_tokens(
         timeouts=PATIENT,
         credentials_dir=copy.folder / "credentials",
     )
-    rate = 2 * EVENTS * SIZE // 30  # it is read twice: to be copied, and to be compared
+    rate = 2 * EVENTS * SIZE // 30  # each byte is read twice: for the copy and for the comparison
     (report,) = run_copies(
         copy.file.read_text(), settings=settings, limits=Limits(bytes_per_second=rate)
     )

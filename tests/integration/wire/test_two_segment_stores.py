@@ -1,6 +1,6 @@
 """Two segment stores that share a store's containers. When one dies, the other takes them over.
 
-The witness asks the first segment store, so that one must own all segments at the time.
+The witness asks the first segment store, so that one must own all segments at that time.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_segments_that_move_to_another_segment_store_are_followed_there(
         pair.restart("segmentstore")
         run.scale()
         run.wait_moving()
-        pair.kill("segmentstore2")  # the first one, which the witness asks, gets all of them
+        pair.kill("segmentstore2")  # the first one, which the witness asks, gets all containers
         run.wait_moving()
         run.scale()
         run.wait_moving()

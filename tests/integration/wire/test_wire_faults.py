@@ -105,7 +105,7 @@ class Cell(Filed):
 
     @property
     def target(self) -> str:
-        """The store that it writes to."""
+        """The store that the process writes to."""
         return "far" if self.source == "near" else "near"
 
     @property
@@ -127,7 +127,7 @@ class Cell(Filed):
 
     @property
     def file(self) -> Path:
-        """The file, written anew."""
+        """The file. Each access writes it anew."""
         path = self.folder / f"{self.name}.yaml"
         path.write_text(
             MANIFEST.format(
@@ -158,12 +158,12 @@ class Cell(Filed):
 
     @property
     def is_midway(self) -> bool:
-        """Tell whether the process is at work, and so can be disturbed, or has ended."""
+        """Return whether the process is at work, and so can be disturbed, or has ended."""
         begun = LIVE in self.process.said if self.follows else self.meter.payload > EVENTS * 250
         return begun or not self.process.runs
 
     def disturb(self) -> None:
-        """Begin the sudden part of its fault."""
+        """Begin the sudden part of the cell's fault."""
         assert self.process.runs, self.process.said
         self.fault.happen(self.place.wires[self.link], self.client)
 

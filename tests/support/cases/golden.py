@@ -1,4 +1,4 @@
-"""Files with texts that a person once checked.
+"""Files with texts that a developer once checked.
 
 UPDATE_GOLDEN=1 .venv/bin/pytest ...    writes them; look at the difference before committing it
 """

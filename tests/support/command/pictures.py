@@ -31,7 +31,7 @@ def draw(name: str, command: str, printed: str) -> str:
 
     Args:
         name: a name for the picture's styles, different from those of other pictures.
-        command: the command as a person types it.
+        command: the command as a user types it.
         printed: its output, with the terminal's codes for colours.
     """
     text = Text.assemble(("$ ", "bold"), (command, "bold"), "\n", Text.from_ansi(printed.rstrip()))

@@ -40,7 +40,7 @@ class Screen(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command as a person types it."""
+        """The command as a user types it."""
         cut = f" | sed -n '/^{self.only}/,$p'" if self.only else ""
         return f"kubectl {self.words}{cut}"
 

@@ -1,4 +1,4 @@
-"""The `sluice` command as people run it: a process with a file."""
+"""The `sluice` command as users run it: a process with a file."""
 
 from __future__ import annotations
 

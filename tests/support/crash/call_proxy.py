@@ -32,7 +32,7 @@ class Call:
     request: bytes
 
     def __str__(self) -> str:
-        """Return the method, for people."""
+        """Return the method, for readers of the results."""
         return self.method
 
 

@@ -52,7 +52,7 @@ class Frame:
     value: int | None = None
 
     def __str__(self) -> str:
-        """Return the type, and the segment without the staging's identity, for people."""
+        """Return the type, and the segment without the staging's identity, for readers."""
         name, staged, _ = self.segment.partition(STAGING)
         return f"type {self.type}, {name}{staged}"
 

@@ -37,7 +37,7 @@ class Request:
     body: bytes = field(repr=False)
 
     def __str__(self) -> str:
-        """Return the method and the names, for people."""
+        """Return the method and the names, for readers of the results."""
         return f"{self.method} {' '.join(self.names)}"
 
     @property

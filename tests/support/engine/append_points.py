@@ -10,7 +10,7 @@ class Cut:
     """A point of the protocol: right before a call to the target's store.
 
     Attributes:
-        name: the point's name, for people.
+        name: the point's name, for readers of the results.
         call: the call, as `stores.base` names it.
         number: the call's number among such calls of a driver, counted from 1.
         decided: whether the copy must be finished from here on, and cannot be aborted.

@@ -1,4 +1,4 @@
-"""A copy and its adversary: crashes, stale looks, two operators, and people's actions."""
+"""A copy and its adversary: crashes, stale looks, two operators, and users' actions."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
 
     @rule(rounds=st.integers(1, 3), steps=st.integers(0, 2))
     def go_on(self, rounds: int, steps: int) -> None:
-        """Let everything go its way for a while."""
+        """Run an operator and the drivers for some rounds, and let time pass."""
         for _ in range(rounds):
             operator = self.operators[0]
             operator.sync()
@@ -258,7 +258,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
         """Return the moves of a walk that only this machine has, each with its weight."""
         return {}
 
-    # -- people
+    # -- users
 
     def change(self, **fields: Any) -> None:
         """Change the spec."""
@@ -311,7 +311,7 @@ class CopyMachine(CopyPromises, RuleBasedStateMachine):
             if self.is_over():
                 break
             if self.status.condition(ConditionType.STALLED):
-                self.request()  # a person looks at it
+                self.request()  # a user looks at the copy
             cluster.can_start()
             for driver in list(cluster.drivers):
                 self.advance(driver, 3)

@@ -1,4 +1,4 @@
-"""The objects of one copy at an API server in memory, and the actions of people on them."""
+"""The objects of one copy at an API server in memory, and the actions of users on them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class CopyObjects:
         """The operator's settings as its administrator has them now."""
         return _settings(self.runtime, there=self.profile_there)
 
-    # -- actions of people
+    # -- actions of users
 
     def apply(self, spec: Object) -> None:
         """Apply the copy."""

@@ -22,7 +22,7 @@ class Situation:
     Attributes:
         kind: the resource's kind.
         name: the name of the state and of the object.
-        means: an account of what happened, for people.
+        means: an account of the events before, for readers.
         kstatus: the status that kstatus has to compute.
         body: the object.
     """

@@ -1,4 +1,4 @@
-"""All texts that must not contain a password, wherever a copy runs."""
+"""All texts that must contain no password, wherever a copy runs."""
 
 from __future__ import annotations
 

@@ -127,14 +127,14 @@ def test_observed_owner_releases_and_the_resource_stays(
 def test_prefix_owns_what_the_application_makes(
     tenant: Tenant, java: ForeignClient, app: Object
 ) -> None:
-    """Streams made later under the prefix go with the owner; older ones and others stay."""
+    """Streams made later under the prefix go with the owner. Older ones and others stay."""
     scope = f"s{uuid4().hex[:8]}"
     java.create(scope, "flow-old")
     java.create(scope, "unrelated")
     soon = {"deletionTimeoutSeconds": 10}  # the owner has no pods to wait for
     tenant.apply(ephemeral(tenant, "flow", scope, app, streamPrefix="flow-", **soon))
     until_reason(tenant, "flow", "Claimed")
-    time.sleep(2)  # the application starts later than its resource; the doubt lasts a second
+    time.sleep(2)  # the age of streams made within a second of the resource is in doubt
     java.create(scope, "flow-state")
     java.create(scope, "flow-marks", segments=2)
     tenant.until(
@@ -151,7 +151,7 @@ def test_prefix_owns_what_the_application_makes(
 def test_scope_goes_when_it_was_ours_and_is_empty(
     tenant: Tenant, java: ForeignClient, app: Object
 ) -> None:
-    """CreateIfAbsent makes the scope, which goes with its last stream."""
+    """CreateIfAbsent makes the scope, and the scope goes with its last stream."""
     scope = f"s{uuid4().hex[:8]}"
     other = workload(tenant, "other")
     policy = {"scopePolicy": "CreateIfAbsent"}
@@ -203,7 +203,10 @@ def test_owner_deleted_while_the_operator_is_away(
 
 @pytest.mark.exhaustive
 def test_older_resource_wins(tenant: Tenant, scope: str, java: ForeignClient, app: Object) -> None:
-    """Of two claims of one stream the younger reports the conflict. Its deletion does no harm."""
+    """Of two claims to a stream, the younger one reports the conflict.
+
+    Its deletion does no harm.
+    """
     tenant.apply(ephemeral(tenant, "elder", scope, app, stream="same"))
     until_reason(tenant, "elder", "Claimed")
     tenant.apply(ephemeral(tenant, "younger", scope, app, stream="same"))

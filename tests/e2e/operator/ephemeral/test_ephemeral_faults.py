@@ -53,11 +53,11 @@ class Outage(NamedTuple):
     began: float
 
     def said(self) -> list[Object]:
-        """The successive Ready conditions of the resource."""
+        """Return the successive Ready conditions of the resource."""
         return [ready_of(resource) for _, resource in self.watch.events()]
 
 
-@pytest.fixture(scope="module", autouse=True)  # so that the last test waits for a shorter time
+@pytest.fixture(scope="module", autouse=True)  # shortens the wait of the last test
 def outage(
     kube: Cluster, sluice: Operator, guarded: ClusterStore, guarded_java: ForeignClient
 ) -> Iterator[Outage]:
@@ -164,7 +164,7 @@ def test_operator_killed_between_seal_and_delete(
 
 @pytest.fixture
 def become(release: Callable[..., None]) -> Iterator[Callable[[str], None]]:
-    """Yield the function that gives the operator a cluster's identity; "" is its own."""
+    """Yield a function that gives the operator a cluster's identity; "" is its own."""
     last = [""]
 
     def change(cluster: str) -> None:
@@ -185,7 +185,7 @@ def test_streams_of_another_cluster_are_left_alone(
     sluice: Operator,
     become: Callable[[str], None],
 ) -> None:
-    """Streams with another cluster's identity are not touched, even under our tags."""
+    """Streams with another cluster's identity stay untouched, even under Sluice's tags."""
     scope = locked_scope
     guarded_java.create(scope, "flow-a")
     prefix = {"streamPrefix": "flow-", "claim": "ExistingAndNew"}
@@ -194,7 +194,7 @@ def test_streams_of_another_cluster_are_left_alone(
     for name in ("theirs", "flow"):
         until_reason(locked, name, "Claimed")
     there = guarded_java.streams(scope) or []
-    assert {"flow-a", "theirs"} < set(there)  # and the marker of the claim to the prefix
+    assert {"flow-a", "theirs"} < set(there)  # and also the marker of the claim to the prefix
 
     become("")
     said = until_reason(locked, "theirs", "Conflict")
@@ -203,7 +203,7 @@ def test_streams_of_another_cluster_are_left_alone(
     assert _stale(sluice, locked) == []
     locked.run("delete", "eps", "theirs", "flow", "--wait=false")
     locked.until_gone("eps", "theirs")
-    # Another resource may not take them either, even if it may adopt streams.
+    # Another resource may not take them, either, even if it may adopt streams.
     locked.apply(ephemeral(locked, "ours", scope, stream="theirs", adopt="IfUnowned"))
     said = until_reason(locked, "ours", "Conflict")
     assert "another cluster" in said["message"]

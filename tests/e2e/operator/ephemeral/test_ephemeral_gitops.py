@@ -1,4 +1,4 @@
-"""EphemeralStreams that a GitOps controller applies again and again, as Flux does it."""
+"""EphemeralStreams that a GitOps controller such as Flux applies again and again."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_released_resource_is_as_git_has_it(
         assert guarded_java.streams(scope) == []
         found = [locked.get("eps", name) or {} for name in ("aged", "seen")]
         assert set(kstatus(found).values()) == {"Current"}
-        workload(locked, "app")  # too late
+        workload(locked, "app")  # both streams are released already
         _nothing_happens(locked, git, guarded_java, gate, "aged", "seen")
         assert gate.calls(scope).passed.count("createStream") == 2
         assert git.changes() == [("created", "aged"), ("created", "seen")]

@@ -1,4 +1,4 @@
-"""A real streaming application as owner, which counts words and makes its own streams for that.
+"""A real streaming application as owner. It counts words, and makes streams of its own.
 
 The application is that of examples/, with Pravega's Java client. It runs once for all tests: it
 starts, is scaled to zero and back, and its Deployment is deleted. Another process with that client
@@ -47,10 +47,10 @@ OTHERS: Final = {"_RGwordcount-readers", "counts", "lines", OLDER}
 LINES: Final = 200
 KEYS: Final = 10
 WORDS: Final = 4
-"""In each event of the foreign client: key, sequence, number, padding."""
+"""Words in each event of the foreign client: key, sequence, number, padding."""
 
 FAREWELL: Final = 8
-"""Seconds after it was told to stop at which the application makes its last stream."""
+"""Seconds between SIGTERM and the application's last new stream."""
 
 GET: Final = Screen("get eps wordcount")
 SCREENS: Final = {
@@ -93,7 +93,7 @@ class Life(NamedTuple):
 def tenant(
     kube: Cluster, sluice: Operator, store: ClusterStore, java: ForeignClient
 ) -> Iterator[Tenant]:
-    """Yield a namespace that admits restricted pods only, and the example's scope, as new."""
+    """Yield a namespace that admits restricted pods only. The example's scope is as new."""
     assert sluice
     kube.kubectl(*("delete", "namespace", NAMESPACE, "--ignore-not-found", PATIENTLY))
     if java.streams(SCOPE) is not None:
@@ -108,7 +108,7 @@ def tenant(
 
 @pytest.fixture(scope="module")
 def example(tenant: Tenant) -> list[Object]:
-    """Return the example's objects, for the cluster of the tests."""
+    """Return the example's objects, changed for the cluster of the tests."""
     image = tenant.cluster.provide(wordcount_image(lambda _: None), say=lambda _: None)
     text = re.sub(r"tcp://[^\s\"]+", tenant.store.uri, EXAMPLE.read_text(encoding="utf-8"))
     text = text.replace("localhost/wordcount:dev", image).replace("namespace: demo", "")
@@ -183,7 +183,7 @@ def test_streams_stay_while_it_is_scaled_to_nothing(life: Life) -> None:
 
 
 def test_it_goes_on_where_it_was(life: Life) -> None:
-    """Scaled up again, the application finds its state and counts each line once."""
+    """Scaled up again, the application finds its state, and counts each line once."""
     assert life.results == (LINES * WORDS, 2 * LINES * WORDS)
     assert life.latest == 2 * LINES // KEYS
 
@@ -219,7 +219,7 @@ def test_screens_are_true(life: Life) -> None:
 
 
 def test_an_owner_that_is_made_again_is_left_alone(tenant: Tenant, example: list[Object]) -> None:
-    """After a recreation of the owner, new streams are left alone, as they may be the new one's."""
+    """After a recreation of the owner, new streams stay, as they may belong to the new owner."""
     store, stream, _ = example
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "again"}
     spec = stream["spec"] | {"streamPrefix": "again-", "owners": [owner]}
@@ -258,9 +258,9 @@ def _until_counted(tenant: Tenant, java: ForeignClient, lines: int) -> int:
 
 
 def _last_result(store: ClusterStore, word: str) -> int:
-    """Return the latest result of a word, read from the bytes of the output.
+    """Return the latest result of a word, from the bytes of the output.
 
-    The segments of a stream that is made again count on, also in a new scope.
+    The segment ids of a stream that is made again continue, also in a new scope.
     """
     data = b""
     with segment_hash.Connection(*store.segment_store) as connection:
@@ -280,7 +280,7 @@ def _last_result(store: ClusterStore, word: str) -> int:
 
 def _get(tenant: Tenant, *, streams: int) -> str:
     """Return the shown EphemeralStream, once it has this number of streams."""
-    # It looks every 30 s by itself.
+    # The operator looks every 30 s by itself.
     tenant.run("annotate", "eps", "wordcount", f"sluice.dev/requestedAt={streams}", "--overwrite")
     _until_owned(tenant, streams=streams)
     return GET.show(tenant)
@@ -300,7 +300,7 @@ def _until_owned(tenant: Tenant, *, streams: int) -> None:
 def _log(tenant: Tenant) -> Iterator[list[str]]:
     """Follow the log of the application's pod to its end.
 
-    The pod is named, since its Deployment may be gone before kubectl asks for it.
+    The command names the pod, since its Deployment may be gone before kubectl asks for it.
     """
     lines: list[str] = []
     (pod,) = (one["metadata"]["name"] for one in tenant.get_all("pods"))

@@ -16,7 +16,7 @@ _LEFT = "pods,serviceaccounts,networkpolicies"
 
 @pytest.mark.exhaustive
 def test_an_installation_passes_and_the_test_leaves_nothing(sluice: Operator) -> None:
-    """The pod is admitted, finds everything in order, and is gone with its account and rights."""
+    """The pod finds everything in order, and is gone with its account and rights afterwards."""
     done = sluice.cluster.helm(
         "test", NAME, f"--namespace={NAMESPACE}", "--timeout=2m", timeout=150
     )

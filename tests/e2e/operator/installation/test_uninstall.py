@@ -1,4 +1,4 @@
-"""`helm uninstall` on a real cluster: nothing stays behind unasked, and nothing hangs later."""
+"""`helm uninstall` on a real cluster: it leaves nothing unasked, and no resource is stuck later."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def serve(
     yield narrow
     try:
         release()
-    except LocalClusterError:  # a test that failed left it half uninstalled
+    except LocalClusterError:  # a failed test has left the release half uninstalled
         uninstall(sluice.cluster)
         release()
     sluice.ready()
@@ -172,7 +172,7 @@ def test_uninstall_leaves_behind_what_is_found_again(
 ) -> None:
     """With Orphan the resource goes and its stream stays. A pod of the next operator deletes it.
 
-    The API server allows this to the hook, even if it requires the verb orphan of users.
+    The API server allows this to the hook, even if it requires the verb orphan from users.
     """
     serve("orphan", admission={"enabled": True})
     _claim(tenant, scope)
@@ -203,7 +203,7 @@ def test_uninstall_needs_no_operator_to_let_go(
     sluice: Operator,
     serve: Callable[..., None],
 ) -> None:
-    """Without an operator the finalizers are removed too, and the namespace can go."""
+    """Without an operator, the hook removes the finalizers too, and the namespace can go."""
     serve("orphan")
     _claim(tenant, scope)
     assert _finalizers(tenant, "sst", "store")

@@ -126,7 +126,7 @@ def screens(tenant: Tenant) -> dict[str, str]:
     tenant.apply(_like(orders, "payments"))
     tenant.until_reason("payments", "SourceNotFound")
     look("get", "wide", "running", "sst-get", "sst-describe")
-    # clicks is still being copied
+    # the copy of clicks still runs
     tenant.apply(_of_backup(market))
     look("failed", "done", "suspended", "events", "explain")
     tenant.until("backup is over", lambda: tenant.condition("backup", "Stalled", resource="sccp"))
@@ -214,7 +214,7 @@ def _apply_ephemerals(tenant: Tenant) -> None:
 
 
 def _until_ephemeral(tenant: Tenant, name: str, reason: str) -> None:
-    """Wait until an EphemeralStream says something."""
+    """Wait until an EphemeralStream has this reason."""
     tenant.until(
         f"{name} says {reason}",
         lambda: tenant.condition(name, resource="eps").get("reason") == reason,

@@ -28,7 +28,7 @@ NAME = (SAMPLE.scope, SAMPLE.stream)
 def init(
     kube: Cluster, tenant: Tenant, store: ClusterStore
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Return the function that runs `sluice init` in the tenant's namespace."""
+    """Return a function that runs `sluice init` in the tenant's namespace."""
 
     def run(*words: str, uri: str = store.uri) -> subprocess.CompletedProcess[str]:
         options = ["--store", "store", "--uri", uri, "--namespace", tenant.namespace]
@@ -50,9 +50,9 @@ def test_the_sample_is_made_once_and_no_other_stream_is_touched(
     java: ForeignClient,
     init: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    """Another stream of the name is refused by its field, with the Job's output.
+    """A foreign stream of the name is refused by its field, with the Job's output.
 
-    Once that stream is gone, the same command makes the sample. Run again, it writes nothing.
+    Once that stream is gone, the same command makes the sample. A further run writes nothing.
     """
     if SAMPLE.stream in (names_in(java, SAMPLE.scope) or ()):
         java.seal(*NAME)

@@ -1,4 +1,4 @@
-"""README's quick start, run as a script that has README's lines and nothing else."""
+"""README's quick start, as a script with only README's lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMESPACES: Final = ("quickstart", "pravega-dev")
 EVENTS: Final = 1000
 SECONDS: Final = 900
 
-# The only differences from a user's machine.
+# These are the only differences from a user's machine.
 LINES: Final = {
     "kind create cluster": "the cluster of the tests",
     "docker build -t localhost/sluice:dev .": "the image of the tests",
@@ -46,16 +46,16 @@ LINES: Final = {
     ),
     "kind delete cluster": "the fixture deletes what the script made",
 }
-"""README's lines that do not run, by what stands in their place."""
+"""README's lines that do not run, each with its replacement."""
 
 FILES: Final = {
     "manifests/install.yaml": {
         "localhost/sluice:dev": "SLUICE",
-        "excludedNamespaces: []": f'excludedNamespaces: ["{EXCLUDED}"]',  # other lanes' own
+        "excludedNamespaces: []": f'excludedNamespaces: ["{EXCLUDED}"]',  # of other lanes
     },
     "manifests/pravega-dev.yaml": {"pravega/pravega:0.13.0": "PRAVEGA"},
 }
-"""Texts in files that README names, by what takes their place; SLUICE and PRAVEGA are images."""
+"""Texts in files that README names, each with its replacement. SLUICE and PRAVEGA are images."""
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def folder(
     (programs / "kubectl").symlink_to(tools.kubectl())
     (programs / "sluice").symlink_to(SLUICE)
     uninstall(kube)
-    # A new cluster has no definitions. Here they stay, since other tests need them: those that Helm
-    # has left from another version would conflict.
+    # A new cluster has no definitions. Here they stay, since other tests need them. But definitions
+    # that Helm has left from another version would conflict.
     crds = f"--filename={ROOT / 'manifests' / 'crds.yaml'}"
     kube.kubectl("apply", "--server-side", "--force-conflicts", crds)
     try:
@@ -119,7 +119,7 @@ def read_by_java(kube: Cluster, scope: str, stream: str) -> tuple[int, str]:
 
 
 def test_the_quick_start_ends_with_a_copy(folder: Path, kube: Cluster) -> None:
-    """Every line succeeds, the screens show a finished copy, and Pravega's client reads it."""
+    """Each line succeeds, the screens show a finished copy, and Pravega's client reads it."""
     home = folder / "home"
     home.mkdir()
     done = subprocess.run(

@@ -90,7 +90,7 @@ def play(tenant: Tenant) -> tuple[dict[str, str], str]:
     tenant.run("wait", "scopy/events", *WAIT.split(), timeout=310)
     look("tutorial-copied")
     archive, held, restore = pages.yaml_blocks(PAGE)
-    # Each run has a directory of its own: a volume's archive stays when its resource goes.
+    # Each run has its own directory, since a volume's archive stays when its resource goes.
     own = f"tutorial-{os.getpid()}/events-archive"
     archive, restore = (text.replace(ARCHIVE, own) for text in (archive, restore))
     tenant.run("apply", "--filename=-", stdin=archive)

@@ -75,7 +75,7 @@ VERBS: Final = {
     "profile": "profiles",
     "orphan": "orphan",
 }
-"""The words that name the right that an act needs, besides `use`."""
+"""A word of the refusal, by the act that needs more than the verb `use`."""
 
 MAKERS: Final = ("clerk", "tenant", "admin")
 """Users who may make resources: without `use`, with it, and with all verbs."""
@@ -86,7 +86,7 @@ OTHERS: Final = ("stranger", "driver")
 
 @dataclass(frozen=True)
 class Site:
-    """Two namespaces.
+    """A namespace with the policies, and one without.
 
     Attributes:
         cluster: the cluster.
@@ -157,7 +157,7 @@ def granted(namespace: str, name: str, rules: list[Manifest], user: str) -> Iter
 
 @pytest.fixture(scope="module")
 def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
-    """Yield namespaces that no operator serves, with roles; the policies hold in one of them."""
+    """Yield namespaces without an operator, with roles. The policies hold in one of them."""
     assert definitions
     release = f"sluice-{uuid4().hex[:8]}"
     judged, free, other = (f"{OUTSIDE}{uuid4().hex[:12]}" for _ in range(3))
@@ -200,7 +200,7 @@ def site(kube: Cluster, definitions: list[str]) -> Iterator[Site]:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_users_do_what_their_verbs_allow(site: Site, act: str) -> None:
-    """A refusal says which verb is missing, on which resource, and which field wants it."""
+    """A refusal names the missing verb and its resource."""
     found = {user: site.refusal(user, ACTS[act]) for user in MAKERS}
     assert "you may not use the StreamStores" in found["clerk"]
     assert "verb use on streamstores" in found["clerk"]
@@ -214,13 +214,13 @@ def test_users_do_what_their_verbs_allow(site: Site, act: str) -> None:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_policies_that_do_not_hold_leave_it_to_roles(site: Site, act: str) -> None:
-    """The same users may do all in a namespace that the release does not serve."""
+    """The same users may do everything in a namespace that the release does not serve."""
     assert {site.refusal(user, ACTS[act], site.free) for user in MAKERS} == {""}
 
 
 @pytest.mark.parametrize("act", ACTS)
 def test_roles_come_first(site: Site, act: str) -> None:
-    """Neither a user of another namespace nor a driver may make anything, policies or not."""
+    """Users of other namespaces and drivers may make nothing, with policies or without."""
     for namespace in (site.judged, site.free):
         for user in OTHERS:
             assert "cannot create resource" in site.refusal(user, ACTS[act], namespace)
@@ -265,7 +265,7 @@ def test_a_change_needs_rights_for_what_it_adds(site: Site) -> None:
 
 @pytest.mark.parametrize("user", ["clerk", "admin"])
 def test_streamstores_have_addresses_that_the_administrator_allows(site: Site, user: str) -> None:
-    """The list of addresses holds for every user. The operator uses the same list."""
+    """The list of addresses holds for each user. The operator uses the same list."""
     uri, s3 = "spec.pravega.controllerURI", BUCKET["spec"]["s3"]
     for server in allowed_servers.ALLOWED:
         assert site.refusal(user, changed(STORE, uri, server)) == "", server

@@ -99,7 +99,7 @@ SPELLINGS = st.one_of(
 def test_a_definition_is_established(
     kube: localcluster.Cluster, definitions: list[str], kind: KindSpec
 ) -> None:
-    """The API server takes the names, serves the kind, and finds nothing wrong with the schema."""
+    """The API server accepts the names, serves the kind, and finds no fault in the schema."""
     command = ("get", "crd", f"{kind.plural}.sluice.dev", "--output=json")
     found = json.loads(kube.kubectl(*command))["status"]["conditions"]
     conditions = {condition["type"]: condition["status"] for condition in found}
@@ -108,21 +108,21 @@ def test_a_definition_is_established(
 
 @pytest.mark.parametrize("name", GOOD_STORES)
 def test_a_good_store_is_taken(applier: Applier, name: str) -> None:
-    """The API server and the model accept it."""
+    """The API server and the model accept a store without faults."""
     assert not applier.refusal_of_new(GOOD_STORES[name])
     assert load(text(GOOD_STORES[name], COPY)).stores
 
 
 @pytest.mark.parametrize("name", GOOD_COPIES)
 def test_a_good_copy_is_taken(applier: Applier, name: str) -> None:
-    """The API server and the model accept it."""
+    """The API server and the model accept a copy without faults."""
     assert not applier.refusal_of_new(GOOD_COPIES[name])
     assert load(text(GOOD_COPIES[name])).copies
 
 
 @pytest.fixture(scope="module")
 def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
-    """Return a client that is faster than a process for each question."""
+    """Return a client that needs no process for each question."""
     return client.CustomObjectsApi(config.new_client_from_config(str(kube.kubeconfig)))
 
 
@@ -136,7 +136,7 @@ def api(kube: localcluster.Cluster) -> client.CustomObjectsApi:
 def test_a_quantity_has_one_verdict(
     applier: Applier, api: client.CustomObjectsApi, path: str, written: object
 ) -> None:
-    """API server and model agree on every value in place of a quantity."""
+    """API server and model agree about each value in place of a quantity."""
     wanted = changed(COPY, path, written)
     place = ("sluice.dev", "v1alpha1", applier.namespace, "streamcopies")
     try:
@@ -176,7 +176,7 @@ def _described(properties: dict[str, Any]) -> Iterator[str]:
 
 
 def _squeezed(words: str) -> str:
-    """Return a text without the white space at which lines are broken."""
+    """Return a text without white space, at which lines may be broken."""
     return "".join(words.split())
 
 
@@ -275,7 +275,7 @@ def test_columns_tell_the_story(unwatched: Applier) -> None:
 
 
 def test_columns_tell_what_an_archive_holds(unwatched: Applier) -> None:
-    """With its stores, the stream's size up to the last run, and how long that run took."""
+    """`-o wide` shows stores, size and events up to the last run, its duration and the next run."""
     unwatched.apply(changed(ARCHIVE, "metadata.name", "kept"))
     status = StreamArchiveStatus(
         source="main/shop/orders",
@@ -294,7 +294,7 @@ def test_columns_tell_what_an_archive_holds(unwatched: Applier) -> None:
 
 
 def test_stores_and_copies_are_streams(applier: Applier) -> None:
-    """The category and the short names find them."""
+    """`kubectl get streams` and the short names find stores and copies."""
     applier.apply(changed(COPY, "metadata.name", "listed"))
     applier.apply(changed(STORE, "metadata.name", "listed"))
     listed = applier.run("get", "streams", "--output=name").split()

@@ -35,7 +35,7 @@ FIRST = {"segmentID": 0, "offset": 10}
 BEFORE = {"segmentID": 0, "offset": -1}
 
 Row = tuple[str, object, str]
-"""A field's path, the value that spoils it, and what has to be said besides the path."""
+"""A field's path, a wrong value, and the words of the refusal besides the path."""
 
 COPIES: list[Row] = [
     ("metadata.name", "a" * 64, "a name has at most 63 characters"),
@@ -178,7 +178,7 @@ def spoiled(path: str, value: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("path", "value", "said"), [*COPIES, *LATER], ids=label)
 def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
-    """The API server names the field and says what to do; the model refuses it as well."""
+    """The API server names the field and a remedy. The model refuses the copy as well."""
     wrong = changed(COPY, path, value)
     refusal = applier.refusal_of_new(wrong)
     assert path in refusal
@@ -190,7 +190,7 @@ def test_a_wrong_copy_is_refused(applier: Applier, path: str, value: object, sai
 
 @pytest.mark.parametrize(("path", "value", "said"), [*STORES, *LATER_STORES], ids=label)
 def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, said: str) -> None:
-    """As for a copy, for each field of a store."""
+    """The API server names the field and a remedy. The model refuses the store as well."""
     wrong = spoiled(path, value)
     refusal = applier.refusal_of_new(wrong)
     assert path in refusal
@@ -201,7 +201,7 @@ def test_a_wrong_store_is_refused(applier: Applier, path: str, value: object, sa
 
 
 def test_a_store_with_tls_is_accepted(applier: Applier) -> None:
-    """With all its fields, or none."""
+    """A store with TLS is accepted with all fields of TLS, and with none."""
     assert not applier.refusal_of_new(SECURED)
     assert not applier.refusal_of_new(changed(SECURED, "spec.pravega.tls", {}))
 
@@ -210,7 +210,7 @@ def test_a_store_with_tls_is_accepted(applier: Applier) -> None:
 def test_wrong_resources_of_archives_are_refused(
     applier: Applier, like: dict[str, Any], path: str, values: dict[str, object], said: str
 ) -> None:
-    """As for a copy, for archives, stores of them and copies from them."""
+    """The API server names the wrong field and a remedy."""
     refusal = applier.refusal_of_new(wrong_archives.made(like, values))
     assert path in refusal
     assert said in refusal
@@ -218,7 +218,7 @@ def test_wrong_resources_of_archives_are_refused(
 
 @pytest.mark.parametrize("good", wrong_archives.GOOD, ids=label)
 def test_good_resources_of_archives_are_accepted(applier: Applier, good: dict[str, Any]) -> None:
-    """What the model accepts, the API server accepts as well."""
+    """The API server accepts what the model accepts."""
     assert not applier.refusal_of_new(good)
 
 
@@ -237,7 +237,7 @@ def test_an_archive_stays_the_same(
 def test_a_wrong_ephemeral_stream_is_refused(
     applier: Applier, path: str, values: dict[str, object], said: str
 ) -> None:
-    """As for a copy, for each field of an EphemeralStream."""
+    """The API server names the field and a remedy. The model refuses the resource as well."""
     wrong = ephemeral(values)
     refusal = applier.refusal_of_new(wrong)
     assert path in refusal
@@ -248,7 +248,7 @@ def test_a_wrong_ephemeral_stream_is_refused(
 
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_ephemeral_stream_is_accepted(applier: Applier, values: dict[str, object]) -> None:
-    """What the model accepts, the API server accepts as well."""
+    """The API server accepts what the model accepts."""
     assert not applier.refusal_of_new(ephemeral(values))
 
 

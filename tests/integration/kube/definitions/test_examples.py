@@ -1,4 +1,4 @@
-"""The resources that users copy from our files: the examples, and the YAML of the guides."""
+"""The resources that users copy from Sluice's files: the examples, and the guides' YAML."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def applied(kube: Cluster, namespace: str, objects: list[dict[str, Any]]) -> lis
 
 
 def test_the_api_server_takes_the_examples(kube: Cluster, namespace: str) -> None:
-    """The API server accepts every example unchanged. Each has a resource of Sluice."""
+    """The API server accepts each example unchanged. Each has a resource of Sluice."""
     ours = {kind.name for kind in KINDS}
     every = {path: objects_in(path.read_text(encoding="utf-8")) for path in EXAMPLES}
     for path, objects in every.items():
@@ -70,7 +70,7 @@ def test_the_api_server_takes_the_examples(kube: Cluster, namespace: str) -> Non
 
 
 def test_the_api_server_takes_the_yaml_of_the_guides(kube: Cluster, namespace: str) -> None:
-    """The API server accepts every YAML block of the guides."""
+    """The API server accepts each YAML block of the guides."""
     blocks = {path: yaml_blocks(path) for path in GUIDES}
     assert all(len(found) >= 2 for found in blocks.values())
     together = [one for found in blocks.values() for block in found for one in objects_in(block)]

@@ -1,4 +1,4 @@
-"""ScopeCopies on a real API server, which accepts, refuses, keeps and shows them."""
+"""ScopeCopies on a real API server, which accepts, refuses, stores and shows them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize("values", GOOD, ids=label)
 def test_a_good_one_is_taken(applier: Applier, values: dict[str, object]) -> None:
-    """What the model accepts, the API server accepts as well."""
+    """The API server accepts what the model accepts."""
     assert not applier.refusal_of_new(scope_copy(values))
 
 
@@ -48,7 +48,7 @@ def test_a_good_one_is_taken(applier: Applier, values: dict[str, object]) -> Non
 def test_a_wrong_one_is_refused(
     applier: Applier, path: str, values: dict[str, object], said: str
 ) -> None:
-    """The API server names the field and says what to do; the model refuses it as well."""
+    """The API server names the field and a remedy. The model refuses the copy as well."""
     wrong = scope_copy(values)
     refusal = applier.refusal_of_new(wrong)
     assert path in refusal
@@ -71,7 +71,7 @@ def test_a_copy_stays_the_same(
 
 
 def test_a_schedule_can_be_changed_but_neither_added_nor_removed(applier: Applier) -> None:
-    """A copy keeps or lacks its schedule for good. Retention may change at any time."""
+    """A copy keeps its schedule, or has none, for good. Retention may change at any time."""
     scheduled = changed(scope_copy(ARCHIVED | APPEND | HOURLY), "metadata.name", "nightly")
     once = changed(scope_copy(ARCHIVED | APPEND), "metadata.name", "once")
     applier.apply(scheduled)
@@ -90,7 +90,7 @@ def test_a_schedule_can_be_changed_but_neither_added_nor_removed(applier: Applie
 
 @pytest.mark.parametrize("field", ["streams", "rename"])
 def test_what_is_selected_cannot_be_left_out_later(applier: Applier, field: str) -> None:
-    """A list that is removed is a change as well."""
+    """The API server refuses to remove a list of selected or renamed streams."""
     rows = {
         "streams": {"include": [{"type": "Prefix", "value": "a"}]},
         "rename": [{"fromPrefix": "", "toPrefix": "old-"}],

@@ -1,4 +1,4 @@
-"""ScopeCopies that follow their streams, on a real API server: taken, refused, and changed."""
+"""ScopeCopies that follow their streams, on a real API server: accepted, refused and changed."""
 
 from __future__ import annotations
 

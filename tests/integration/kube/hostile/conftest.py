@@ -37,7 +37,7 @@ def evil(
 
 @pytest.fixture(autouse=True)
 def _nothing_of_the_neighbours(evil: Evil) -> Iterator[None]:
-    """Check after each act that the neighbour's Secret is unchanged and nowhere disclosed."""
+    """Check after each act that the neighbour's Secret is unchanged, and disclosed nowhere."""
     before, heard = evil.login(), len(evil.hidden.heard)
     yield
     assert evil.login() == before

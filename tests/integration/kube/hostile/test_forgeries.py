@@ -1,4 +1,4 @@
-"""Forged children and annotations of a hostile tenant's resources lead the operator nowhere."""
+"""Forged children and annotations of a hostile tenant's resources, which the operator ignores."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _pod(name: str, labels: dict[str, str]) -> Object:
 
 @pytest.mark.parametrize("foreign", ["Job of a label", "Job of our name", "Pod of a label"])
 def test_a_job_or_pod_with_our_labels_is_neither_ours_nor_deleted(evil: Evil, foreign: str) -> None:
-    """The deletion of a copy ends its own Jobs, but no forged Job or pod with our labels."""
+    """A copy's deletion ends its own Jobs, but no forged Job or pod with Sluice's labels."""
     name = foreign.lower().replace(" ", "-")
     uid = evil.make(copy(name, finalizers=[STAGING_FINALIZER]))["metadata"]["uid"]
     labels = child_labels(uid, "driver") | {ATTEMPT_LABEL: "1"}
@@ -115,7 +115,7 @@ NOTES: Final = {
 
 @pytest.mark.parametrize("note", NOTES)
 def test_annotations_of_a_copy_are_read_as_text(evil: Evil, note: str) -> None:
-    """Annotations of a copy are read as text. The copy gets the usual status."""
+    """Annotations of a copy are text to the operator. The copy gets the usual status."""
     name = f"noted-{list(NOTES).index(note)}"
     evil.make(copy(name, annotations=NOTES[note]))
     evil.look("streamcopy", name)
@@ -125,7 +125,7 @@ def test_annotations_of_a_copy_are_read_as_text(evil: Evil, note: str) -> None:
 
 
 def test_controls_of_a_tenants_own_lead_nowhere(evil: Evil) -> None:
-    """Forged controls lead nowhere: only their numbers are read."""
+    """The operator reads only the numbers of forged controls."""
     made = evil.make(copy("controlled"))
     uid = made["metadata"]["uid"]
     evil.make(

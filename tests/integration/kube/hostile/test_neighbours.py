@@ -30,7 +30,7 @@ def _owned(name: str, *, owner: str, namespace: str) -> Object:
 
 
 def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
-    """The status is the same, whether the neighbour's owner or namespace exists or not."""
+    """The status is the same whether the neighbour's owner or namespace exists or not."""
     owners = {
         "there": ("kube-root-ca.crt", evil.victim),
         "not-there": ("no-such-thing", evil.victim),
@@ -53,7 +53,7 @@ def test_nothing_is_told_of_a_neighbours_workloads(evil: Evil) -> None:
 
 
 def _neighbours(evil: Evil, name: str, to: str) -> Object:
-    """Return a StreamStore of the neighbour's, with a login, that is shared with a namespace."""
+    """Return a StreamStore of the neighbour, with a login, that is shared with a namespace."""
     body = store(name, secret=LOGIN, namespace=evil.victim)
     grant = {"selector": {"matchLabels": {"kubernetes.io/metadata.name": to}}}
     body["spec"]["access"] = {"sharedWith": [grant]}
@@ -61,7 +61,7 @@ def _neighbours(evil: Evil, name: str, to: str) -> Object:
 
 
 def _naming(evil: Evil, kind: str, name: str, named: str, **meta: Any) -> Object:
-    """Return a tenant's resource in a StreamStore of the neighbour's."""
+    """Return a tenant's resource that names a StreamStore of the neighbour."""
     made = {**MAKES, "ephemeralstream": helper}
     text = json.dumps(made[kind](name, **meta))
     reference = json.dumps({"name": named, "namespace": evil.victim})
@@ -72,7 +72,7 @@ def _naming(evil: Evil, kind: str, name: str, named: str, **meta: Any) -> Object
 _OWN: Final = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:]*Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8,}"
 )
-"""Times, UIDs and hashes of a resource's own."""
+"""Times, UIDs and hashes, which differ from resource to resource."""
 
 PLOYS: Final[dict[str, Object]] = {
     "plain": {},

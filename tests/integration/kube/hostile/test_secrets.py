@@ -1,4 +1,4 @@
-"""A hostile tenant after Secrets: the neighbour's, and his own that are held."""
+"""A hostile tenant's attempts at Secrets: the neighbour's, and its own that are held."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def test_the_stranger_hears_what_tenants_send_him_themselves(evil: Evil) -> None:
-    """The stranger receives a tenant's own Secret. So it would also receive another's."""
+    """The stranger receives a tenant's own Secret. So it would receive a neighbour's, too."""
     evil.make(store("mine", evil.stranger.uri, secret="mine"))  # noqa: S106 - its name
     until("he hears it", lambda: "open-sesame" in str(evil.stranger.heard))
 
 
 def test_a_secret_is_looked_for_in_the_namespace_of_its_store_only(evil: Evil) -> None:
-    """A Secret is read only in its store's namespace, even if a neighbour has one of the name."""
+    """A Secret is read only in its store's namespace, although a neighbour has one of that name."""
     evil.make(store("namesake", evil.hidden.uri, secret=LOGIN))
     evil.look("streamstore", "namesake")
     found = evil.get("streamstore", "namesake")
@@ -38,7 +38,7 @@ WAYS: Final = ["WAY", "../secrets/precious", "%2e%2e/secrets", PRECIOUS, "", "x"
 
 @pytest.mark.parametrize("number", range(len(WAYS)))
 def test_an_annotation_lets_no_secret_go(evil: Evil, number: int) -> None:
-    """An annotation releases no Secret: the status lists the held ones."""
+    """An annotation releases no Secret, since the status lists the held ones."""
     name, held = f"holder-{number}", WAYS[number].replace("WAY", evil.way)
     meta = {"finalizers": [IN_USE_FINALIZER], "annotations": {HELD: held}}
     evil.make(store(name, evil.stranger.uri, **meta))
@@ -48,7 +48,7 @@ def test_an_annotation_lets_no_secret_go(evil: Evil, number: int) -> None:
 
 
 def test_a_status_that_comes_with_a_new_store_lets_no_secret_go(evil: Evil) -> None:
-    """A forged status of a new store releases no Secret: the API server drops it."""
+    """A forged status of a new store releases no Secret, since the API server drops it."""
     made = store("stated", evil.stranger.uri, finalizers=[IN_USE_FINALIZER])
     evil.make(made | {"status": {"heldSecrets": [PRECIOUS]}})
     evil.delete("streamstore", "stated")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def test_the_operator_goes_on_after_all_of_this(evil: Evil) -> None:
-    """It has not ended, and a new resource is looked at."""
+    """The operator still runs, and looks at a new resource."""
     evil.make(copy("after"))
     evil.look("streamcopy", "after")
     assert evil.operator.is_running

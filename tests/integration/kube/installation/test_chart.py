@@ -123,7 +123,7 @@ class Release:
         (folder / "things.yaml").write_text(yaml.safe_dump(left(genmanifests.kept(crd))))
 
     def helm(self, command: str) -> str:
-        """Install or upgrade."""
+        """Install or upgrade the release."""
         file = self.chart.parent / "values.yaml"
         file.write_text(yaml.safe_dump(self.values))
         where = (f"--namespace={self.namespace}", f"--values={file}")
@@ -146,7 +146,7 @@ def release(
     (chart / "files" / "crds").mkdir()
     values = {
         "image": {"repository": "localhost/no-such-image", "pullPolicy": "Never"},
-        "rbac": {"aggregate": False},  # named alike in each release
+        "rbac": {"aggregate": False},  # has the same name in each release
         "watch": {"namespaces": [system]},
         "driver": {"namespaces": [system]},
     }
@@ -258,7 +258,7 @@ def _can(kube: Cluster, user: str, namespace: str, verb: str, resource: str) -> 
 
 
 def _allowed(kube: Cluster, user: str, namespace: str) -> set[tuple[str, str]]:
-    """Resources and verbs that the API server lists for a user."""
+    """Return the resources and verbs that the API server lists for a user."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",

@@ -1,4 +1,4 @@
-"""The check of an installation, at a real API server, with the rights that the chart gives it."""
+"""The check of an installation at a real API server, with the rights that the chart gives it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Operator(BaseHTTPRequestHandler):
     """A stand-in for the operator's readiness probe. Requests and answers go to the server."""
 
     def do_GET(self) -> None:
-        """Answer with the next of the server's answers, the last one again and again."""
+        """Send the next of the server's answers. Repeat the last one."""
         answers = vars(self.server)["answers"]
         status, text = answers.pop(0) if len(answers) > 1 else answers[0]
         self.send_response(status)
@@ -38,12 +38,12 @@ class Operator(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def operator(*answers: tuple[int, str]) -> Iterator[str]:
-    """Serve these answers, one after the other. Yield the URL."""
+    """Serve these answers one after the other. Yield the URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Operator) as server:
         vars(server)["answers"] = list(answers)
         Thread(target=server.serve_forever, daemon=True).start()
@@ -91,7 +91,7 @@ class Release:
         self.kube.kubectl(*where, "delete", kind, name)
 
     def remove(self) -> None:
-        """Delete everything."""
+        """Delete all objects of the release."""
         self.kube.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=self.text)
 
 
@@ -119,7 +119,7 @@ def release(
 
 
 def test_a_sound_installation_passes(release: Release) -> None:
-    """It passes with the test's own rights, as soon as the operator has become ready."""
+    """The check passes with its own rights, as soon as the operator is ready."""
     with operator((503, "not everything was looked at yet"), (200, "ok")) as probe:
         done = release.check(probe, 60)
     assert done.returncode == 0, done.stderr
@@ -146,7 +146,7 @@ def test_a_missing_right_is_named(release: Release, namespace: str) -> None:
 
 
 def test_a_right_in_the_operators_own_namespace_is_missed(release: Release, namespace: str) -> None:
-    """The check names a missing right to the Lease, without which no replica works."""
+    """The check names a missing right to the Lease, which each replica needs."""
     release.drop("rolebinding", f"{release.name}-operator-lease", namespace)
     with operator((200, "ok")) as probe:
         done = release.check(probe, 0)
@@ -172,7 +172,7 @@ def test_an_operator_that_is_not_ready_is_named(release: Release) -> None:
 
 
 def test_the_test_may_do_nothing_else(release: Release, kube: Cluster, namespace: str) -> None:
-    """The API server refuses its account everything but questions about rights."""
+    """The test's account may only ask about rights."""
     account = release.pod["spec"]["serviceAccountName"]
     user = f"--as=system:serviceaccount:{namespace}:{account}"
     listed = kube.kubectl(user, f"--namespace={namespace}", "auth", "can-i", "--list")

@@ -1,4 +1,4 @@
-"""An installation after a Helm that was killed midway, as by an interrupt of `make demo`."""
+"""An installation after a Helm process was killed midway, as by an interrupt of `make demo`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def installed(kube: Cluster, tmp_path: Path) -> Iterator[Installed]:
 def test_an_installation_goes_on_after_a_helm_that_was_killed(
     installed: Installed, *, there: bool
 ) -> None:
-    """After a killed Helm, a first release is removed, and a later one is rolled back."""
+    """After a killed Helm, a first release is removed and a later one is rolled back."""
     if there:
         installed.install()
     installed.kill_midway()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 20
 _VICTIMS = 5 if FAR == 1 else 10
 _DENSE = 3 if FAR == 1 else 20
-"""Copies whose journals, one as the other, would each take gigabytes of memory."""
+"""Copies with equal journals, each of which would take gigabytes of memory."""
 
 _MOST_MEMORY = 400_000_000
 
@@ -76,8 +76,8 @@ def test_bad_stores_keep_nobody_else_waiting(
 ) -> None:
     """Silent stores, endless listings, slow bytes and huge journals delay no other tenant.
 
-    Each question to them ends with a reason. The operator looks at other resources meanwhile, and
-    stays alive and small.
+    Each question to them ends with a reason. Meanwhile the operator looks at other resources, stays
+    alive and needs little memory.
     """
     swallowed, lied_to, others = tenants
     with ExitStack() as stack:

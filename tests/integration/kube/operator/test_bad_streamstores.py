@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 MARK: Final = "k9-marked-password"
-"""What no text may have."""
+"""A secret text, which must be in no message."""
 
 
 def _body(number: int, bad: BadStore, addresses: dict[str, str]) -> dict[str, Any]:

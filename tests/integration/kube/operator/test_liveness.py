@@ -1,4 +1,7 @@
-"""The liveness probe of a running operator whose connections to the API server we can freeze."""
+"""The liveness probe of a running operator.
+
+The test can freeze its connections to the API server.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.mark.usefixtures("definitions")
 @pytest.mark.timeout(300)
 def test_liveness_fails_when_a_watch_is_dead(kube: Cluster, namespace: str, tmp_path: Path) -> None:
-    """Liveness fails if watches hang while other calls succeed. Lists reveal it."""
+    """Liveness fails if watches hang while other calls succeed. Lists reveal such a watch."""
     through = tmp_path / "kubeconfig"
     with (
         Link.to(kube.kubeconfig, through) as link,

@@ -32,7 +32,7 @@ _AT_ONCE: Final = 16
 _ROUNDS: Final = 3
 _MOST_MEMORY: Final = {200: 200_000_000, 5000: 300_000_000}
 _JOB: Final[dict[str, Any]] = {
-    "suspend": True,  # nothing runs
+    "suspend": True,  # creates no pod
     "template": {
         "spec": {
             "restartPolicy": "Never",
@@ -47,7 +47,7 @@ _JOB: Final[dict[str, Any]] = {
         }
     },
 }
-"""About as long as a driver's."""
+"""A Job about as long as a driver's."""
 
 
 @pytest.mark.exhaustive
@@ -71,8 +71,8 @@ def test_finished_copies_cost_little_memory(
             until("all were listed again", lambda: _lists(operator) > _ROUNDS * listed)
             most = peak_memory(operator.pid)
             assert operator.probe("livez") == (200, "ok\n")
-    # Deleted here, since controllers busy with so many would delay other tests; and by one call for
-    # each kind, since kubectl deletes only some five objects a second.
+    # The test deletes them, since controllers that are busy with so many objects would delay other
+    # tests. One call deletes all of a kind, since kubectl deletes only some five objects a second.
     for kind in ("batch/v1/{}/jobs", "sluice.dev/v1alpha1/{}/streamcopies"):
         path = kind.format(f"namespaces/{outside}")
         kube.kubectl("delete", f"--raw=/apis/{path}?propagationPolicy=Background", timeout=600)

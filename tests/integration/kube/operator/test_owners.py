@@ -213,7 +213,7 @@ def test_a_custom_kind_that_comes_late(
 
 
 def test_owners_have_to_be_in_a_namespace(kube: Cluster, namespace: str) -> None:
-    """An owner of a kind that is in no namespace is refused."""
+    """An owner of a cluster-wide kind is refused."""
     node = Owner(apiVersion="v1", kind="Node", name="any")
 
     async def story() -> None:
@@ -297,7 +297,7 @@ def test_a_watch_survives_its_connection(
 
 
 def test_a_watch_that_nobody_asks_ends(kube: Cluster, namespace: str, hands: Hands) -> None:
-    """A watch ends some time after its last use. The next look begins another one."""
+    """A watch ends some time after its last use. The next look begins a new one."""
 
     async def story() -> None:
         async with sight(kube.kubeconfig, namespace, WatchTimeouts(idle=1)) as eyes:

@@ -69,7 +69,10 @@ def works(tenant: Tenant, name: str) -> None:
 def test_the_other_replica_takes_over(
     pair: Replicas, tenant: Tenant, how: Disturbance, say: Callable[[str], None]
 ) -> None:
-    """After any fault of the working replica, the other goes on. The first changes nothing."""
+    """After any fault of the working replica, the other one takes over.
+
+    The first changes nothing.
+    """
     seconds = pair.disturb(how)
     say(f"  {how.__name__}: taken over after {seconds:.1f} s")
     works(tenant, f"after-{how.__name__.replace('_', '-')}")

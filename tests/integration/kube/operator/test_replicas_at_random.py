@@ -54,7 +54,7 @@ def tenant(
 
 @pytest.fixture
 def pair(kube: Cluster, tenant: Tenant, tmp_path: Path) -> Iterator[Replicas]:
-    """Yield two replicas, and let them clean up in the end."""
+    """Yield two replicas. In the end, let them delete all resources."""
     with replicas(kube, tmp_path, tenant.namespace, PROFILES) as made:
         yield made
         tenant.run("delete", "eps,scopy,sst", "--all", timeout=600)
@@ -103,7 +103,7 @@ def test_nothing_is_twice_whatever_happens_to_the_replica_that_works(
     tmp_path: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Repeated kills, freezes, cuts and stops of the working replica cause nothing twice.
+    """Repeated kills, freezes, cuts and stops of the working replica repeat no work.
 
     Meanwhile copies and streams come and go. Each copy has one Job and is whole. Followers follow.
     The store has exactly the streams of the remaining resources.

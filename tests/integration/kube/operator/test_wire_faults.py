@@ -39,8 +39,8 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1200)]
 EVENTS, KEYS = 3000, 8
 _PROBES: Final = 3
 _PERIOD: Final = 10.0
-"""Failed probes of its liveness after which a kubelet starts an operator anew, and seconds between
-two, as the chart has them."""
+"""The chart's values: failed liveness probes until a kubelet restarts the operator, and seconds
+between two probes."""
 
 MOST_RESTARTS: Final = 2
 

@@ -200,7 +200,7 @@ def failures(tenant: Tenant) -> dict[str, str]:
 def lose(driver: DriverPod, foreign: ForeignClient, scope: str, name: str) -> None:
     """Delete a source while its follower cannot see the seal.
 
-    A client has to seal a stream before its deletion. A follower that sees the seal would end the
+    A client must seal a stream before it can delete it. A follower that sees the seal would end the
     stream well.
     """
     os.kill(driver.process.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""An operator at a real API server deletes finished copies that ask for it."""
+"""An operator at a real API server deletes finished copies whose spec asks for it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_only_finished_copies_whose_time_is_over_are_deleted(
 
 
 async def _fill(kubeconfig: Path, namespace: str) -> None:
-    """Make copies: two of them done an hour ago, one just now, and one that waits for its store."""
+    """Make two copies that finished an hour ago, one that just finished, and one that waits."""
     configuration = client.Configuration()
     await config.load_kube_config(  # type: ignore[no-untyped-call]
         config_file=str(kubeconfig), client_configuration=configuration

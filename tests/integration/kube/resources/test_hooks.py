@@ -1,7 +1,7 @@
-"""Hooks of copies at a real API server and store, and CloudEvents about the copies' ends.
+"""Hooks of copies at a real API server and store, and CloudEvents about the ends of copies.
 
-The operator is a process of this machine, and so is the sink. Kubernetes' own Job controller runs
-the Jobs; their pods find no node, and the test ends them (`support.cluster.kubelet`).
+The operator and the sink are processes of this machine. Kubernetes' own Job controller makes the
+pods of Jobs. These find no node, and the test ends them (`support.cluster.kubelet`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def operator_settings(sink: Receiver) -> dict[str, Any]:
-    """Let the operator send notices to the sink."""
+    """Return settings with which the operator sends notices to the sink."""
     return {"notices": {"sink": sink.url}}
 
 
 class HookDesk(Desk):
-    """The namespace. The test runs its pods of drivers, and ends its pods of hooks."""
+    """A namespace. The test runs its pods of drivers, and ends its pods of hooks."""
 
     def cron_job(self, name: str, annotations: dict[str, str]) -> None:
         """Apply a CronJob that does not run by itself."""
@@ -96,7 +96,7 @@ def desk(local_operator: LocalOperator, tmp_path: Path) -> HookDesk:
 
 
 def told(sink: Receiver, name: str) -> list[dict[str, Any]]:
-    """Return the events about a resource; those that were refused at first are there twice."""
+    """Return the events about a resource. An event that was refused at first is there twice."""
     return [one["body"] for one in sink.got() if one["body"]["data"]["name"] == name]
 
 
@@ -186,7 +186,7 @@ def test_a_hook_that_fails_is_named(
 def test_a_cron_job_that_is_not_meant_for_hooks_is_not_run(
     desk: HookDesk, foreign: ForeignClient, scope: str
 ) -> None:
-    """A CronJob without the mark for hooks is not run: the right to make copies gives no pods."""
+    """A CronJob without consent is not run, since the right to make copies gives no pods."""
     tenant = desk.tenant
     foreign.create(scope, "orders")
     desk.cron_job("private", {})

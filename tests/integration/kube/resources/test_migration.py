@@ -88,7 +88,7 @@ def migration(
     foreign_for: Callable[..., ForeignClient],
     tmp_path: Path,
 ) -> Iterator[Migration]:
-    """Yield a migration from one store to another, and deletes its resources afterwards."""
+    """Yield a migration from one store to another. Delete its resources afterwards."""
     tenant = local_operator.tenant
     kubeconfig = tmp_path / "kubeconfig"
     shutil.copy(tenant.cluster.kubeconfig, kubeconfig)
@@ -146,7 +146,7 @@ def test_a_stream_moves_by_drain_and_back(migration: Migration, say: Callable[[s
 def test_a_stream_moves_by_a_seal_and_back_by_the_second_way(
     migration: Migration, say: Callable[[str], None]
 ) -> None:
-    """Events that the old store confirmed are kept. Refused ones are repeated in the new one."""
+    """Events that the old store confirmed are kept. Refused ones are written to the new one."""
     page, app, scope = migration.page, migration.app, migration.scope
     migration.begin()
     page.run("second-way")

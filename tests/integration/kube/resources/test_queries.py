@@ -36,7 +36,7 @@ CLAIM = "checkpoints"
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Offer queries, whose image is never pulled."""
+    """Return the operator's settings, with an image of queries that no node pulls."""
     return {"queries": {"image": "localhost/sluice-query:none"}}
 
 
@@ -56,7 +56,7 @@ def clicks(store: Store, scope: str) -> Clicks:
 
 @pytest.fixture
 def query(desk: Desk, standalone: Standalone, clicks: Clicks) -> Query:
-    """Return the query of the namespace, which is not applied yet, beside a claim."""
+    """Return the query of the namespace beside a claim. It is not applied yet."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -90,18 +90,18 @@ class Query:
         self._desk.tenant.apply(*yaml.safe_load_all(text))
 
     def until(self, *reasons: str) -> Object:
-        """Wait until its condition Ready has one of these reasons, and return the status."""
+        """Wait until the query's condition Ready has one of these reasons. Return its status."""
         return self._desk.until_reason(KIND, self.name, *reasons)
 
     @property
     def status(self) -> Object:
-        """Its status."""
+        """The query's status."""
         found: Object = self._desk.tenant.get(KIND, self.name) or {}
         status: Object = found.get("status", {})
         return status
 
     def condition(self, kind: str = "Ready") -> Object:
-        """Return a condition; an empty one if it has none."""
+        """Return a condition of the query; an empty one if there is none."""
         return self._desk.tenant.condition(self.name, kind, KIND)
 
 
@@ -109,7 +109,7 @@ class Query:
 def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
     desk: Desk, query: Query, clicks: Clicks, store: Store, local_operator: LocalOperator
 ) -> None:
-    """The status tells how far it is. Rows are exact after kills of the driver and the operator."""
+    """The status has the progress. Rows are exact after kills of the driver and the operator."""
     tenant = desk.tenant
     clicks.write(130)
     query.apply()
@@ -132,7 +132,7 @@ def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
         clicks.write(60)
         first.process.kill()
         first.finish()
-    with desk.driver() as second:  # made by Kubernetes: no operator runs
+    with desk.driver() as second:  # Kubernetes makes this pod, since no operator runs
         until("three windows are closed", lambda: len(results(store, clicks.name)) >= 48)
         local_operator.operator.start()
         clicks.write(60)
@@ -148,7 +148,7 @@ def test_a_query_runs_and_is_replaced_by_kubernetes_when_it_is_killed(
 def test_a_query_without_a_volume_is_refused_before_a_pod_is_made(
     desk: Desk, query: Query, clicks: Clicks
 ) -> None:
-    """The condition names the field. Once the claim is there, the query starts by itself."""
+    """The condition names each missing object and its field. No Job is made."""
     query.apply(checkpoint={})
     query.until("InvalidSpec")
     assert "spec.checkpoint.claimName" in query.condition()["message"]
@@ -170,7 +170,7 @@ def test_a_query_without_a_volume_is_refused_before_a_pod_is_made(
 def test_a_query_is_refused_mended_suspended_and_changed(
     desk: Desk, query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Each driver has the present spec, and none runs in vain."""
+    """Each change of the spec stops the driver, and the next one reads the new spec."""
     tenant = desk.tenant
     clicks.write(130)
     query.apply(query__sql="SELECT rand() AS r FROM clicks")
@@ -213,7 +213,7 @@ def test_a_query_is_refused_mended_suspended_and_changed(
 def test_a_query_with_an_end_is_done_and_lets_its_store_go(
     desk: Desk, query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Its condition Succeeded is True, and nothing holds it or its StreamStore."""
+    """A query that has ended is Succeeded. It has no finalizer and releases its StreamStore."""
     clicks.write(130)
     query.apply(mode="Once")
     desk.drive()

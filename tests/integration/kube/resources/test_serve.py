@@ -1,6 +1,6 @@
 """`sluice serve` at a real API server and over a real store, in a real browser.
 
-The rows are appended as a query appends them. `e2e/operator/test_queries.py` has a whole query.
+The test appends rows as a query does. `e2e/operator/test_queries.py` has a whole query.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.timeout(1200)
 PICTURE: Final = Path(__file__).parents[4] / "docs" / "images" / "query.png"
 SIZE: Final = {"width": 1100, "height": 760}
 LISTED: Final = 100
-"""Rows that the page lists."""
+"""The number of rows that the page lists."""
 
 COLUMNS: Final = "start TIMESTAMP,k STRING,n BIGINT,total BIGINT"
 BEGIN: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -113,7 +113,7 @@ class Query:
 def query(
     kube: Cluster, definitions: list[str], outside: str, standalone: Standalone, scope: str
 ) -> Query:
-    """Return a query that was applied, and whose operator says that it runs."""
+    """Return an applied query, whose status says that it runs."""
     made = Query(kube, outside)
     clicks = StreamName(scope=scope, stream="clicks")
     made.apply(manifest(standalone.controller_uri, clicks, mode="Continuous"))
@@ -123,7 +123,7 @@ def query(
 
 @pytest.fixture
 def rows(store: Store, standalone: Standalone, scope: str) -> Iterator[ResultRows]:
-    """Yield the result of the query, with twenty windows."""
+    """Yield the query's result, with twenty windows."""
     sink = StreamName(scope=scope, stream="counts")
     with ResultRows(store, standalone.controller_uri, sink) as made:
         for minute in range(20):
@@ -133,7 +133,7 @@ def rows(store: Store, standalone: Standalone, scope: str) -> Iterator[ResultRow
 
 @contextmanager
 def gateway(kube: Cluster, *words: str, stop: int = signal.SIGTERM) -> Iterator[str]:
-    """Run `sluice serve`, and give its address. A signal must end it cleanly."""
+    """Run `sluice serve`, and yield its address. SIGTERM must end it cleanly."""
     with subprocess.Popen(
         [SLUICE, "serve", *words],
         env=os.environ | {"KUBECONFIG": str(kube.kubeconfig)},
@@ -151,7 +151,7 @@ def gateway(kube: Cluster, *words: str, stop: int = signal.SIGTERM) -> Iterator[
 
 
 def free_port() -> int:
-    """Return a port that nobody uses."""
+    """Return an unused port."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         port: int = made.getsockname()[1]
@@ -167,14 +167,14 @@ def token_file(tmp_path: Path) -> Path:
 
 
 def link(page: Page) -> Locator:
-    """Return the place that says whether the page is live."""
+    """Return the element that says whether the page is live."""
     return page.locator("#link")
 
 
 def test_a_page_is_live_and_survives_its_gateway(
     kube: Cluster, browser: Browser, query: Query, rows: ResultRows, token_file: Path
 ) -> None:
-    """Rows come as they are written. While no gateway runs, the page says how old its data are."""
+    """Rows appear as they are written. Without a gateway, the page tells the age of its data."""
     place()
     port = free_port()
     words = (f"--namespace={query.namespace}", f"--port={port}", f"--token-file={token_file}")
@@ -182,7 +182,7 @@ def test_a_page_is_live_and_survives_its_gateway(
     with ExitStack() as stack:
         with gateway(kube, *words, stop=signal.SIGKILL) as address:
             assert address == f"http://127.0.0.1:{port}/"
-            # A browser complains about connections that are refused while no gateway runs.
+            # The browser logs refused connections while no gateway runs.
             page = stack.enter_context(visiting(browser, url, borne="net::ERR_", viewport=SIZE))
             expect(link(page)).to_have_text("Live", timeout=PATIENCE)
             expect(page.locator("#state")).to_contain_text("Running")
@@ -215,7 +215,10 @@ def test_a_page_is_live_and_survives_its_gateway(
 def test_a_stranger_is_asked_for_a_token(
     kube: Cluster, browser: Browser, query: Query, token_file: Path
 ) -> None:
-    """A wrong one is refused. Without rows, the page says when the first one comes."""
+    """A wrong token is refused.
+
+    With the right one the page is live, and says that no row came yet.
+    """
     words = (f"--namespace={query.namespace}", f"--token-file={token_file}")
     with (
         gateway(kube, *words) as address,
@@ -235,7 +238,7 @@ def test_a_stranger_is_asked_for_a_token(
 def test_all_rows_are_downloaded(
     kube: Cluster, query: Query, rows: ResultRows, token_file: Path
 ) -> None:
-    """As JSON, and as Arrow with the types of the result."""
+    """All rows can be downloaded as JSON, and as Arrow with the types of the result."""
     words = (f"--namespace={query.namespace}", f"--token-file={token_file}")
     with gateway(kube, *words) as address:
         path = f"{address}api/queries/{query.namespace}/counts/rows?format="
@@ -260,7 +263,7 @@ def test_all_rows_are_downloaded(
 
 
 def test_kubernetes_decides_who_sees_rows(kube: Cluster, query: Query, rows: ResultRows) -> None:
-    """An account of the namespace sees them once it has the right, and no other query."""
+    """An account sees the rows of a query once it has the right, and those of no other query."""
     assert rows.rows
     place_of = f"--namespace={query.namespace}"
     kube.kubectl("create", "serviceaccount", "viewer", place_of)

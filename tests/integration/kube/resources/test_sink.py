@@ -109,7 +109,7 @@ def test_a_sink_gets_a_cloud_event(tmp_path: Path) -> None:
 def test_the_header_is_read_anew_and_stays_out_of_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A rotated header counts at once, without its last line break, and is in no log."""
+    """A changed header counts at once, without its last line break. It is in no log."""
     file = tmp_path / "header"
     header = SinkHeader(name="X-Token", file=str(file))
     with receiver(tmp_path, 202, 401) as sink:
@@ -179,7 +179,7 @@ def test_a_sink_that_does_not_answer_keeps_no_operator(
     """Notices that wait at the operator's stop are dropped and counted."""
     monkeypatch.setattr(module, "LAST_SECONDS", 0.1)
 
-    with socket.create_server(("127.0.0.1", 0)) as server:  # connections are made, and wait
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts connections, and never answers
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         assert asyncio.run(deliver(sent_to(url), number=3)) == {"Dropped": 3}
 
@@ -203,7 +203,7 @@ class SlowSink:
         self.of = defaultdict[str, list[str]](list)
 
     async def take(self, request: web.Request) -> web.Response:
-        """Hold an event until the others are there."""
+        """Hold an event until the other events have come."""
         event = await request.json()
         uid = event["data"]["uid"]
         assert uid not in self.now

@@ -1,4 +1,4 @@
-"""The trace of a copy by an operator and a driver, at a collector that takes OTLP.
+"""The trace of a copy by an operator and a driver, at a collector that accepts OTLP.
 
 The operator and the driver are processes of this machine, and the API server is a real one.
 """
@@ -43,12 +43,12 @@ def desk(
     traces: Collector,
     tmp_path: Path,
 ) -> Iterator[Desk]:
-    """Yield a namespace whose operator sends its spans to the collector, as drivers shall."""
+    """Yield a namespace. Its operator and drivers send their spans to the collector."""
     assert definitions
     folder = tmp_path / "sluice-test-traces"
     folder.mkdir()
     settings = {"tracing": {"endpoint": traces.url}}
-    # Spans come soon, although this operator keeps running.
+    # The exporter's delay is short, since this operator keeps running.
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": traces.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
     with opened(kube, folder, standalone.controller_uri, settings, environment) as made:
         yield Desk(made.tenant, folder)

@@ -35,7 +35,7 @@ EVENTS: Final = 40_000
 GOES_ON: Final = re.compile(r"Copying.*MB/.*MB.*B/s  ETA", re.DOTALL)
 ENDED: Final = re.compile(r"True.*Copied.*100%", re.DOTALL)
 SLOW: Final = {"bytesPerSecond": "300Ki"}
-"""So slow that a page of a busy machine shows it for several looks."""
+"""A rate so low that the page shows the copy for several looks, even on a busy machine."""
 PICTURE: Final = Path(__file__).parents[4] / "docs" / "images" / "ui.png"
 
 
@@ -126,7 +126,7 @@ def archived(desk: Desk, scope: str) -> None:
 
 
 def hostile(body: Any, tenant: Any) -> None:
-    """Write an event about a resource, as each tenant can."""
+    """Write an event about a resource, as any tenant can."""
     meta = body["metadata"]
     about = {"kind": body["kind"], "namespace": meta["namespace"]}
     about |= {"name": meta["name"], "uid": meta["uid"]}
@@ -150,7 +150,7 @@ def test_a_browser_is_opened_with_an_address_that_works_once(
         for address in (once, printed):
             with visiting(browser, address) as page:
                 expect(page.locator("#summary")).to_contain_text("resource", timeout=PATIENCE)
-                page.reload()  # the tab keeps its session
+                page.reload()  # the tab's session stays
                 expect(page.locator("#summary")).to_contain_text("resource", timeout=PATIENCE)
         with browser.new_context() as context:
             late = context.new_page()

@@ -90,7 +90,7 @@ def ready(reason: str, status: str, *others: str) -> Object:
 
 
 def cells(table: str) -> list[list[str]]:
-    """Return the words of a table, without the age, which goes on."""
+    """Return the words of a table without the age, which changes."""
     rows = [line.split() for line in table.splitlines()]
     age = rows[0].index("AGE")
     return [row[:age] + row[age + 1 :] for row in rows]
@@ -139,7 +139,7 @@ def test_a_restore_is_taken_by_the_api_server_once(team: Applier, sluice: Sluice
         again = sluice(*words)
         assert (again.returncode, "exists already" in again.stderr) == (0, True)
     other = sluice(*stream, "--run", "3", "--name", stored["metadata"]["name"])
-    assert other.returncode == 0  # the name belongs to a ScopeCopy; a StreamCopy may have it
+    assert other.returncode == 0  # a StreamCopy may have the name of a ScopeCopy
     taken = sluice(*stream, "--name", stored["metadata"]["name"])
     assert (taken.returncode, "is not this restore" in taken.stderr) == (2, True)
 
@@ -188,7 +188,7 @@ def test_a_description_has_jobs_and_pods_by_their_owners(team: Applier, sluice: 
 
 
 def test_a_watch_ends_with_the_worst_code(team: Applier, sluice: Sluice) -> None:
-    """A watch ends once all resources rest, with the reasons and the worst exit code."""
+    """A watch ends once all resources are at rest, with their reasons and the worst exit code."""
     for name, status in (
         ("done", ready("Copied", "True")),
         ("lost", ready("SourceNotFound", "False", "Stalled")),

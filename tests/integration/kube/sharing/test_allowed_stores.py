@@ -1,4 +1,4 @@
-"""An operator with a list of allowed stores, whose Secrets must consent."""
+"""An operator with a list of allowed stores, which uses Secrets only with their consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Allow stores by this machine's address, not by its name. Require Secrets' consent."""
+    """Return settings that allow stores by this machine's address, and require Secrets' consent."""
     allowed = ["tcp://127.0.0.1:*", "http://127.0.0.1:*"]
     return {"stores": {"allowed": allowed, "requireSecretLabel": True}}
 

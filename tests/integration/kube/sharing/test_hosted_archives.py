@@ -1,6 +1,6 @@
-"""Archives of tenants in a platform's bucket: login and keys stay in the platform's namespace.
+"""Archives of tenants in a platform's bucket. Login and keys stay in the platform's namespace.
 
-A real API server, Pravega and S3 gateway; the pods are run here.
+API server, Pravega and S3 gateway are real. The test runs the pods here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s3gateway import Gateway
     from support.tenants.tenant import Object
 
-# The first one to need the gateway compiles it.
+# The first test that needs the gateway compiles it.
 pytestmark = pytest.mark.timeout(1200)
 
 EVENTS: Final = 500

@@ -1,6 +1,6 @@
 """Copies of tenants whose drivers run beside the platform's login: a real API server and Pravega.
 
-The operator has all rights in the tenants' namespaces. So it refrains from acts there by itself.
+The operator has all rights in the tenants' namespaces. So each refusal is its own.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def work(tenant: Tenant) -> set[str]:
 
 
 def copies(tenant: Tenant) -> set[str]:
-    """Return the uids of the copies that have Jobs, pods or ConfigMaps in a namespace."""
+    """Return the UIDs of the copies that have Jobs, pods or ConfigMaps in a namespace."""
     found = tenant.get_all("jobs,pods,configmaps", labelSelector=OURS)
     return {one["metadata"]["labels"][UID_LABEL] for one in found}
 
@@ -240,7 +240,7 @@ def test_a_tenant_chooses_no_pods_in_the_platforms_namespace(
 def test_no_driver_of_the_platforms_opens_an_address_of_a_tenants(
     scene: Scene, shop: tuple[str, ForeignClient]
 ) -> None:
-    """A platform's driver opens no tenant's address, not even with a Secret of the login's name."""
+    """A platform's driver opens no tenant's address, even with a Secret of the login's name."""
     (scope, _), tenant = shop, scene.tenant
     tenant.apply(tenant.login_resource(ADMIN))
     tenant.apply(tenant.store_resource("evil", uri="tcp://127.0.0.1:9", secret=LOGIN))
@@ -296,7 +296,7 @@ def test_a_forged_status_of_drivers_is_nothing_that_a_tenant_can_write(
 
 
 def copy_of(body: Object, name: str) -> Object:
-    """Return an object like another, under this name."""
+    """Return a copy of an object, with another name."""
     made: Object = deepcopy(body)
     made["metadata"]["name"] = name
     return made

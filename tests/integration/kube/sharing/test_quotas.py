@@ -1,7 +1,7 @@
 """Drivers in a namespace with a quota on the pods' processors.
 
 The operator is a process of this machine. Kubernetes' own Job controller makes the drivers' pods,
-or is refused them; no node takes the pods.
+or the quota refuses them. No node takes the pods.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def tenant(
 
 
 def limits(tenant: Tenant) -> list[Any]:
-    """Return the processors that each driver's pod may use at most."""
+    """Return the most processors that each driver's pod may use."""
     pods = tenant.get_all("pods", labelSelector="app.kubernetes.io/component=driver")
     return [pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] for pod in pods]
 

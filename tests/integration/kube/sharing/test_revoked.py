@@ -1,7 +1,7 @@
-"""Revoked means stopped: consent to use a store that is withdrawn while a driver runs.
+"""Consent to use a store that is withdrawn while a driver runs: the driver is stopped.
 
-The operator's allow-list and the consent of Secrets are on. Driver pods are run here, and end as a
-kubelet would end them: once their Job's pod is deleted.
+The operator has a list of allowed stores, and Secrets must consent. The test runs the driver pods
+here. They end as under a kubelet, once their Job's pod is deleted.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ LABEL: Final = "sluice.dev/store"
 
 @pytest.fixture(scope="module")
 def operator_settings() -> dict[str, Any]:
-    """Allow stores of this machine, and have Secrets consent."""
+    """Return settings that allow stores of this machine, and require Secrets' consent."""
     return {"stores": {"allowed": ALLOWED, "requireSecretLabel": True}}
 
 
 @pytest.fixture
 def source(desk: Desk, foreign: ForeignClient, scope: str, standalone: Standalone) -> str:
-    """Gives the name of a stream with events, in a StreamStore `guarded` with a Secret."""
+    """Return the name of a stream with events, in a StreamStore `guarded` with a Secret."""
     foreign.create(scope, "orders", segments=2)
     foreign.write(scope, "orders", events=EVENTS, size=1000, keys=KEYS)
     login = {"username": "reader", "password": "a password"}
@@ -57,17 +57,17 @@ def source(desk: Desk, foreign: ForeignClient, scope: str, standalone: Standalon
 
 
 def consent(desk: Desk) -> None:
-    """Have the Secret consent."""
+    """Add the Secret's label of consent."""
     desk.tenant.run("label", "secret", "login", f"{LABEL}=true", "--overwrite")
 
 
 def withdraw(desk: Desk) -> None:
-    """Have the Secret consent no more."""
+    """Remove the Secret's label of consent."""
     desk.tenant.run("label", "secret", "login", f"{LABEL}-")
 
 
 def denied(desk: Desk, kind: str, name: str, *, about: str) -> None:
-    """Wait until a resource says in its condition and an event that it may not use its store."""
+    """Wait until a resource's condition and an event say that it may not use its store."""
     tenant = desk.tenant
     desk.until_reason(kind, name, "AccessDenied")
     message = tenant.condition(name, resource=kind)["message"]
@@ -156,7 +156,7 @@ def test_a_copy_stops_midway_and_goes_on_once_it_may(
     revoke: Callable[[Desk, LocalOperator], Callable[[], None]],
     about: str,
 ) -> None:
-    """Its Job goes, what is staged stays, and the copy ends with the same bytes."""
+    """The copy's driver stops and staged bytes stay. In the end the target has the same bytes."""
     tenant, target = desk.tenant, f"{source}-copy"
     name = f"copy-{scope}"
     body = tenant.copy_resource(name, source, target, limits=SLOW)
@@ -182,7 +182,7 @@ def test_a_copy_stops_midway_and_goes_on_once_it_may(
 def test_a_follower_stops_and_goes_on_once_it_may(
     desk: Desk, source: str, foreign: ForeignClient, standalone: Standalone, scope: str
 ) -> None:
-    """What its source gets meanwhile is followed later, once."""
+    """Events that come to the source meanwhile are followed later, once each."""
     tenant, target = desk.tenant, f"{source}-live"
     body = tenant.copy_resource("followed", source, target, mode="Continuous")
     body["spec"]["source"]["storeRef"]["name"] = "guarded"
@@ -208,7 +208,7 @@ def test_a_follower_stops_and_goes_on_once_it_may(
 def test_an_archive_stops_midway_and_goes_on_once_it_may(
     desk: Desk, gateway: Gateway, source: str, foreign: ForeignClient, scope: str
 ) -> None:
-    """Its run is the one that began, and a restore of it has each event once."""
+    """The archive continues the run that it began. A restore has each event once."""
     tenant = desk.tenant
     desk.bucket(gateway, "shelf")
     tenant.run("label", "secret", "keys", f"{LABEL}=true")

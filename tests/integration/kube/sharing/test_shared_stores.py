@@ -1,6 +1,6 @@
 """A platform team's StreamStore and a tenant's resources: a real API server, operator and Pravega.
 
-The operator has all rights in the tenant's namespace. So it refrains from acts there by itself.
+The operator has all rights in the tenant's namespace. So each refusal is its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def scene(
 def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
     scene: Scene, standalone_auth: Standalone, foreign_for: Callable[..., ForeignClient]
 ) -> None:
-    """A tenant's stream outlives a withdrawn grant until its deletion. The StreamStore waits."""
+    """A tenant's stream outlives a withdrawn grant until its own deletion.
+
+    A deleted StreamStore waits until then.
+    """
     java, uri = foreign_for(standalone_auth.controller_uri, ADMIN), standalone_auth.controller_uri
     scope, tenant, platform = f"shared-{uuid4().hex[:8]}", scene.tenant, scene.platform
     java.create_scope(scope)
@@ -77,7 +80,7 @@ def test_a_tenants_stream_lives_in_a_store_whose_login_stays_with_the_platform(
 
 @pytest.mark.exhaustive
 def test_a_grant_is_noticed_at_once(scene: Scene, standalone: Standalone, scope: str) -> None:
-    """A grant is noticed at once, without a change of earlier resources."""
+    """Earlier resources notice a new grant at once, without a change of their own."""
     tenant = scene.tenant
     tenant.apply(ephemeral(tenant, "early", scope, storeRef=scene.ref("late")))
     until_reason(tenant, "early", "StoreNotShared")
@@ -153,7 +156,7 @@ def test_the_example_shares_a_store(
     standalone_auth: Standalone,
     foreign_for: Callable[..., ForeignClient],
 ) -> None:
-    """The example shares a store as its first lines say, with the test's names and login."""
+    """The example shares a store by its own commands, with the test's names and login."""
     java = foreign_for(standalone_auth.controller_uri, ADMIN)
     text = EXAMPLE.read_text()
     for before, after in (

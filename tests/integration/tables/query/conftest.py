@@ -26,5 +26,5 @@ def engine() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def spark(engine: SparkSession) -> SparkSession:
-    """Return a session with tables of its own."""
+    """Return a session with temporary tables of its own."""
     return engine.newSession()

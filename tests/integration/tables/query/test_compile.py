@@ -1,4 +1,4 @@
-"""A query is checked before Spark carries out anything of it, and says where it is wrong."""
+"""A query is checked before Spark executes any part of it, and an error has its place."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ SOME_BAD = near(
     "a mistyped column",
     "a group that is never closed",
 )
-"""One of each way in which the walk over the text and that over the plan refuse a query."""
+"""A query for each check, of the text or of the plan, that refuses one."""
 
 
 def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
@@ -154,7 +154,7 @@ def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
 def test_a_query_that_depends_on_its_events_alone_is_compiled(
     spark: SparkSession, sql: str
 ) -> None:
-    """The store is not asked: there is none."""
+    """Such a query is compiled without a store."""
     assert compile_query(spark, sql).columns
 
 
@@ -163,7 +163,7 @@ def test_a_query_that_depends_on_its_events_alone_is_compiled(
 def test_a_wrong_query_is_refused_with_its_place(
     spark: SparkSession, sql: str, said: str, tmp_path: Path
 ) -> None:
-    """The error names the field, and nothing of the text is carried out or looked up."""
+    """The error names the field and a remedy. Nothing in the text is executed or looked up."""
     marked = tmp_path / "marked"
     marked.write_text("a line\n")
     accessed = marked.stat().st_atime_ns
@@ -220,7 +220,7 @@ SOME_FIELDS = near(FIELDS, "event time that is no column", "a number of 65 bits"
 @searches
 @pytest.mark.parametrize(("change", "field"), SOME_FIELDS.values(), ids=SOME_FIELDS)
 def test_a_wrong_field_is_named(spark: SparkSession, change: dict[str, Any], field: str) -> None:
-    """Beside the text, a query has schemas, keys and parameters."""
+    """Errors in schemas, keys and parameters name their field."""
     with pytest.raises(InvalidQuery) as caught:
         compile_query(spark, "SELECT k FROM clicks", **change)
     assert caught.value.field == field
@@ -230,7 +230,7 @@ def test_a_wrong_field_is_named(spark: SparkSession, change: dict[str, Any], fie
 def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
     spark: SparkSession,
 ) -> None:
-    """The version of a query does not depend on blanks, letters, aliases and comments."""
+    """Blanks, letter case, aliases and comments do not change a plan. Other results do."""
     text = "SELECT k, count(*) AS n FROM clicks WHERE v > 1 GROUP BY window(ts, '1 minute'), k"
     words = (
         "select k, COUNT( * ) n -- all\nfrom clicks c where c.v > 1 "
@@ -250,7 +250,7 @@ def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
 
 
 def test_a_text_that_is_nested_too_deeply_is_refused(spark: SparkSession) -> None:
-    """It ends with a message, and with no trace."""
+    """A text with too much nesting raises InvalidQuery with a message."""
     sums = " + ".join(["v"] * 700)
     with pytest.raises(InvalidQuery, match=r"deep|complex"):
         compile_query(spark, f"SELECT {sums} AS s FROM clicks")  # noqa: S608 - no user's text

@@ -1,4 +1,4 @@
-"""Queries that write each result once to a real store, however they end."""
+"""Queries write each result once to a real store, however they end."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from support.store.clicks import Clicks
 
 ROUNDS = 70
-"""Events of each key in a run, so that each run closes a window at least."""
+"""Events of each key in a run. They close at least one window."""
 
 LATE = 5
-"""Events that come when their window is closed."""
+"""The number of events that come after their window has closed."""
 
 
 class Query:
@@ -70,7 +70,7 @@ class Query:
         self.identity = ""
 
     def run(self, **changes: Any) -> int:
-        """Read the present events. Return the number of written rows."""
+        """Run the query over the present events. Return the number of written rows."""
         request = self.request(**changes)
         self.identity = request.query_id
         run = Run.of(request, self.folder, listener=lambda *_: None)
@@ -88,7 +88,7 @@ class Query:
 
     @contextmanager
     def running(self, **changes: Any) -> Iterator[None]:
-        """Run the query for a block, as it goes on."""
+        """Run the query in the background during a block, in the mode Continuous."""
         with ThreadPoolExecutor(1) as thread:
             done = thread.submit(self.run, mode="Continuous", **changes)
             try:
@@ -110,7 +110,7 @@ def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path:
 def test_windows_are_counted_once_over_runs_and_scale_events(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Each run goes on where the last one ended, and the source is scaled between them."""
+    """Each run goes on where the last one ended. The source is scaled between them."""
     clicks.write(ROUNDS)
     query.run()
     clicks.split()
@@ -134,7 +134,7 @@ class Ended(BaseException):
     ]
 )
 def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End the process once, at this point of a batch with rows."""
+    """End the process once, at the parameter's point of a batch with rows."""
     point, left = request.param, [1]
 
     def end() -> None:
@@ -173,7 +173,7 @@ def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_batch_that_was_cut_off_is_written_once(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Spark repeats it. The store refuses the rows that it has."""
+    """Spark repeats an interrupted batch. The store refuses the rows that it has already."""
     clicks.write(2 * ROUNDS)
     with pytest.raises(Ended):
         query.run()
@@ -185,7 +185,7 @@ def test_a_batch_that_was_cut_off_is_written_once(
 def test_late_events_are_counted_once(
     query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of closed windows are left out. A batch that is repeated counts no event twice."""
+    """Events of closed windows are left out and counted. A repeated batch counts none twice."""
     clicks.write(2 * ROUNDS)
     query.run()
     ledger = QueryLedger(
@@ -216,7 +216,7 @@ def test_late_events_are_counted_once(
 def test_a_second_attempt_ends_the_first(
     query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It begins in the middle of a batch of the first, which writes no more."""
+    """A second attempt begins during a batch of the first. The first then writes nothing."""
     clicks.write(2 * ROUNDS)
     add, left = QueryLedger.add, [1]
 
@@ -239,7 +239,10 @@ def test_a_second_attempt_ends_the_first(
 def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Without it windows would be counted twice. A new version begins behind the last batch."""
+    """Without its checkpoint a query stops, since it would count windows twice.
+
+    With `onChange: Restart` a new version begins after the last batch.
+    """
     clicks.write(ROUNDS)
     query.run()
     before = results(store, clicks.name)
@@ -258,7 +261,7 @@ def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
 
 @pytest.mark.exhaustive
 def test_an_old_checkpoint_is_refused(query: Query, clicks: Clicks, tmp_path: Path) -> None:
-    """It has batches with the numbers of others that were written."""
+    """An old copy of the checkpoint is refused, since its next batches were written already."""
     clicks.write(ROUNDS)
     query.run()
     now = query.folder
@@ -304,7 +307,10 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 def test_changes_that_spark_accepts_in_silence_are_refused(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """The field is named, and nothing is written. The same query in other words goes on."""
+    """The changed field is named and nothing is written.
+
+    Other words for the same query are allowed.
+    """
     clicks.write(ROUNDS)
     query.run()
     before = results(store, clicks.name)
@@ -324,7 +330,10 @@ def test_changes_that_spark_accepts_in_silence_are_refused(
 
 @pytest.mark.exhaustive
 def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Clicks) -> None:
-    """The batches before are whole; with Drop it goes on as a new version."""
+    """A malformed event ends the query with its pointer.
+
+    With `malformed: Drop` a new version goes on.
+    """
     clicks.write(ROUNDS)
     clicks.write_raw(b"no JSON")
     with pytest.raises(MalformedEvents, match=r"0\.#epoch\.0:\d+-15"):
@@ -334,7 +343,7 @@ def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Cli
 
 @pytest.mark.exhaustive
 def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: Store) -> None:
-    """A source that is not there, before a sink is made; and a sink of another query."""
+    """A missing source is an error before the sink is made. So is a sink of another query."""
     clicks.write(1)
     with pytest.raises(SourceNotFound):
         query.run(sources__0__stream__stream="nothing")
@@ -351,7 +360,7 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
 def test_the_windows_of_an_idle_stream_are_closed(
     query: Query, clicks: Clicks, store: Store, where: str
 ) -> None:
-    """Once no events come, windows close by the clock, in every query."""
+    """Once no events come, the clock closes windows, also in a query that filters events."""
     clicks.write(ROUNDS)
     sql = SQL.replace("GROUP BY", f"{where} GROUP BY")
     with query.running(sources__0__eventTime__idleAfterSeconds=1, query__sql=sql):

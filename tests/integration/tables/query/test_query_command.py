@@ -1,4 +1,4 @@
-"""`sluice query` as people run it: processes with a file, that end or are killed."""
+"""`sluice query` as users run it: processes that read a file, and that end or are killed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def command(standalone: Standalone, clicks: Clicks, tmp_path: Path) -> Command:
 def test_a_query_prints_its_rows_and_is_interrupted(
     command: Command, clicks: Clicks, store: Store
 ) -> None:
-    """Each row is printed once it is in the sink. Ctrl-C ends it, and it says how to go on."""
+    """The command prints each row of the sink. Ctrl-C ends it, and it says how to go on.
+
+    `state` tells the query's position. `verify` finds an added row.
+    """
     clicks.write(130)
     with command.start("run", mode="Continuous") as process:
         until("two windows are closed", lambda: len(results(store, clicks.name)) >= 32)
@@ -112,7 +115,7 @@ def test_a_query_prints_its_rows_and_is_interrupted(
 def test_a_query_that_never_ran_has_written_nothing(
     command: Command, clicks: Clicks, store: Store
 ) -> None:
-    """No ledger is made by a look."""
+    """`state` of a query that never ran makes no ledger in the store."""
     assert command.run("state").out.splitlines() == ["name      counts", "rows      0"]
     assert store.list_streams(clicks.name.scope) == ["clicks"]
 
@@ -121,7 +124,7 @@ def test_a_query_that_never_ran_has_written_nothing(
 def test_a_plan_is_shown_and_nothing_is_made(
     command: Command, clicks: Clicks, store: Store
 ) -> None:
-    """It has a hash, and no store is asked. A wrong text ends with code 2."""
+    """`plan` shows a hash and columns, and makes nothing. A wrong query ends with code 2."""
     ended = command.run("plan", "-o", "json")
     assert ended.code == 0, ended.err
     (told,) = ended.json
@@ -144,7 +147,7 @@ def test_a_plan_is_shown_and_nothing_is_made(
 def test_a_wrong_file_is_refused_before_spark_starts(
     command: Command, change: dict[str, Any], said: str
 ) -> None:
-    """The field is named, and the code is 2."""
+    """The message names the field, and the exit code is 2."""
     ended = command.run("run", **change)
     assert ended.code == 2
     assert said in "".join(ended.err.split())
@@ -154,7 +157,7 @@ def test_a_wrong_file_is_refused_before_spark_starts(
 def test_a_query_that_is_killed_again_and_again_counts_each_event_once(
     command: Command, clicks: Clicks, store: Store, tmp_path: Path
 ) -> None:
-    """Ten processes are killed while events come: as a batch is planned, written or done."""
+    """Ten processes are killed while events come: as a batch is planned, written or committed."""
 
     def written() -> int:
         return len(results(store, clicks.name))

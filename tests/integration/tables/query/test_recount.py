@@ -1,4 +1,4 @@
-"""The results of a query are computed anew by DuckDB, and compared with its sink."""
+"""DuckDB computes a query's results anew, and the comparison finds differences in the sink."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SLIDING = (
 
 
 def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comparison:
-    """Compare the sink of a query."""
+    """Compare a query's sink with its results by DuckDB."""
     sink = StreamName(scope=clicks.name.scope, stream="counts")
     request = query.request(**changes)
     ledger = QueryLedger(store, request.query_id, sink)
@@ -53,7 +53,7 @@ def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comp
 def test_results_are_those_of_another_engine(
     query: Query, clicks: Clicks, store: Store, sql: str | None
 ) -> None:
-    """Over scale events and runs, up to the last batch; one row more is named."""
+    """Over scale events and several runs the results are equal. A forged row is found."""
     changes = {} if sql is None else {"query__sql": sql}
     with pytest.raises(InvalidQuery, match="no batch"):
         verified(query, clicks, store, **changes)
@@ -78,7 +78,7 @@ def test_results_are_those_of_another_engine(
 def test_a_version_is_compared_with_what_it_has_read(
     query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """A version is compared with its own events only. Lost events of its source are named."""
+    """A version is compared with its own events only. Lost events of its source are an error."""
     clicks.write(2 * ROUNDS)
     query.run()
     before = len(results(store, clicks.name))

@@ -1,4 +1,4 @@
-"""One query gives the same over a live stream, over an archive and then the stream, and an archive.
+"""A query has the same results over a stream, over an archive and the stream, and over an archive.
 
 The bytes of the result streams are compared by SHA-256.
 """
@@ -41,7 +41,7 @@ ROUNDS = 70
 
 
 def digests(store: Store, sink: StreamName) -> list[str]:
-    """Return the SHA-256 of each segment of a result."""
+    """Return the SHA-256 of each segment of a result stream."""
     stream = store.describe(sink)
     assert stream is not None
     found = []
@@ -59,7 +59,7 @@ def digests(store: Store, sink: StreamName) -> list[str]:
 def test_the_results_have_one_hash(
     spark: SparkSession, standalone: Standalone, store: Store, clicks: Clicks, tmp_path: Path
 ) -> None:
-    """The stream is scaled on both sides of the seam, and loses in the end all that is archived."""
+    """The stream is scaled before and after the seam. In the end it loses all archived events."""
     uri = standalone.controller_uri
     clicks.write(ROUNDS)
     clicks.renew(3)
@@ -71,7 +71,7 @@ def test_the_results_have_one_hash(
     end = clicks.cut()
 
     def run(way: str) -> int:
-        """Run the query to the tail. Its batches end where scale events were, in each way."""
+        """Run the query to the tail. In each way its batches end at the scale events."""
         text = manifest(uri, clicks.name, name=way, sinks__0__stream__stream=WAYS[way])
         resources = load(text, copies=False)
         (asked,) = resources.queries
