@@ -4,7 +4,6 @@ Text goes to stderr. Only results go to stdout, so that `--output json` can be p
 """
 
 from sluice.console.archives import (
-    instant,
     show_archive_verification,
     show_archives,
     show_inspection,
@@ -52,7 +51,6 @@ __all__ = [
     "duration",
     "err",
     "hush",
-    "instant",
     "left",
     "note",
     "out",

@@ -82,8 +82,9 @@ def measure_idle(site: Site, say: Say, *, scale: float) -> list[Measurement]:
             with Operator(site, [name]) as operator:
                 rest = _rest(site, operator, name, count, say)
                 if whole == COUNTS[-1]:
-                    gone = _delete_some(site, operator, name, min(_LEAVING, count // 4))
-                    say(f"{_LEAVING} of them deleted in {gone:.0f} s")
+                    leaving = min(_LEAVING, count // 4)
+                    gone = _delete_some(site, operator, name, leaving)
+                    say(f"{leaving} of them deleted in {gone:.0f} s")
                     found.append(Measurement(LEAVING_KEY, (gone,), Goal("<", 60)))
             found += _measurements(whole, count, rest)
     return found
