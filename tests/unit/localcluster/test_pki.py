@@ -1,5 +1,6 @@
 import base64
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,11 +19,18 @@ def openssl(*arguments: object) -> str:
     ).stdout
 
 
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the certificates of a node, which no test changes."""
+    folder = tmp_path_factory.mktemp("node") / "pki"
+    ensure_pki(folder, HERE)
+    return folder
+
+
 @pytest.fixture
-def pki(tmp_path: Path) -> Path:
-    """Return the folder with the certificates of a node."""
-    ensure_pki(tmp_path / "pki", HERE)
-    return tmp_path / "pki"
+def own_pki(pki: Path, tmp_path: Path) -> Path:
+    """Return a copy of that folder for one test alone."""
+    return Path(shutil.copytree(pki, tmp_path / "pki"))
 
 
 def test_every_certificate_is_signed_by_its_authority(pki: Path) -> None:
@@ -48,11 +56,11 @@ def test_the_api_server_is_known_by_its_name(pki: Path) -> None:
     assert "does match" in found
 
 
-def test_a_kubeconfig_carries_user_and_group(pki: Path) -> None:
+def test_a_kubeconfig_carries_user_and_group(pki: Path, tmp_path: Path) -> None:
     """The kubelet's certificate names the node as its user."""
     config = json.loads((pki / "kubelet.kubeconfig").read_text())
     data = config["users"][0]["user"]["client-certificate-data"]
-    certificate = pki / "shown.crt"
+    certificate = tmp_path / "shown.crt"
     certificate.write_bytes(base64.b64decode(data))
     subject = openssl("x509", "-in", certificate, "-noout", "-subject").replace(" ", "")
     assert "O=system:nodes" in subject
@@ -64,17 +72,17 @@ def test_keys_are_for_nobody_else(pki: Path) -> None:
     assert pki.stat().st_mode & 0o077 == 0
 
 
-def test_nothing_is_made_twice(pki: Path) -> None:
+def test_nothing_is_made_twice(own_pki: Path) -> None:
     """A second start keeps the existing certificates."""
-    before = (pki / "apiserver.crt").read_bytes()
-    ensure_pki(pki, HERE)
-    assert (pki / "apiserver.crt").read_bytes() == before
+    before = (own_pki / "apiserver.crt").read_bytes()
+    ensure_pki(own_pki, HERE)
+    assert (own_pki / "apiserver.crt").read_bytes() == before
 
 
-def test_a_machine_with_a_new_address_keeps_its_authority(pki: Path) -> None:
+def test_a_machine_with_a_new_address_keeps_its_authority(own_pki: Path) -> None:
     """The API server's certificate gets the new address. Existing kubeconfigs still trust it."""
-    before = (pki / "ca.crt").read_bytes(), (pki / "sa.key").read_bytes()
-    ensure_pki(pki, ELSEWHERE)
-    found = openssl("x509", "-in", pki / "apiserver.crt", "-noout", "-checkip", "192.0.2.99")
+    before = (own_pki / "ca.crt").read_bytes(), (own_pki / "sa.key").read_bytes()
+    ensure_pki(own_pki, ELSEWHERE)
+    found = openssl("x509", "-in", own_pki / "apiserver.crt", "-noout", "-checkip", "192.0.2.99")
     assert "does match" in found
-    assert ((pki / "ca.crt").read_bytes(), (pki / "sa.key").read_bytes()) == before
+    assert ((own_pki / "ca.crt").read_bytes(), (own_pki / "sa.key").read_bytes()) == before

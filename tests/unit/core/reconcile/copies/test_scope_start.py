@@ -1,6 +1,7 @@
 """The start of a ScopeCopy: its plan, its published streams, its first driver."""
 
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -185,6 +186,7 @@ def test_what_keeps_all_of_it_from_beginning_is_said(error: SluiceError, *, fina
     assert decision.again is not None
 
 
+@cache
 def long_plan(streams: int) -> Plan:
     """Return a plan of many streams that compress badly, as identities do."""
     random = Random(1)  # noqa: S311 - data, no secret
