@@ -180,6 +180,7 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
         "query": {"sql": _SQL},
         "result": {"keys": ["k"]},
         "sinks": [{"stream": at | {"stream": f"{name}-counts", "segments": 2}}],
+        "trigger": {"intervalSeconds": 0},
     }
     bodies = [
         common

@@ -152,7 +152,7 @@ def test_bindings_grant_the_roles_to_the_accounts(rendered: Rendered) -> None:
         assert ("ServiceAccount", subject["namespace"], subject["name"]) in accounts
 
 
-def test_people_get_both_kinds_and_no_status() -> None:
+def test_people_get_all_kinds_and_no_status() -> None:
     """`view` reads all kinds, and `edit` and `admin` write them. No role of users has a status."""
     objects = render()
     aggregated: dict[str, Any] = {

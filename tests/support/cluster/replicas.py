@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from localcluster import Cluster
 
     Disturbance = Callable[["Replica"], Callable[[], None]]
-    """What happens to a replica; the result mends it, and starts a new one."""
+    """Disturb a replica. The function that it returns undoes that, and starts a new replica."""
 
 LEASE = "sluice-operator"
 LOST = 7

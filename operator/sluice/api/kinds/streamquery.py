@@ -210,8 +210,11 @@ class QuerySink(ApiModel):
 class Trigger(ApiModel):
     """When batches begin."""
 
-    interval_seconds: Annotated[int, Field(ge=1, le=3600, strict=True)] = Field(
-        default=1, description="Seconds from the beginning of a batch to that of the next one."
+    interval_seconds: Annotated[int, Field(ge=0, le=3600, strict=True)] = Field(
+        default=1,
+        description="Seconds from the beginning of a batch to that of the next one. With 0, a "
+        "batch begins once the last one has ended and there are events: rows come soonest, and "
+        "the query takes a processor and more.",
     )
 
 

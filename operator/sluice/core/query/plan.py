@@ -123,7 +123,7 @@ class QueryRequest(_Query):
 
     Attributes:
         once: whether it ends at the tail that its sources have at the beginning.
-        interval_seconds: from the beginning of a batch to that of the next one.
+        interval_seconds: from the beginning of a batch to that of the next one; 0 for no pause.
         batch_bytes: the most bytes of each source in a batch.
         restart: whether a changed query goes on as a new version, with empty windows.
     """

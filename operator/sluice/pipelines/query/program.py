@@ -63,7 +63,7 @@ class Run:
     Attributes:
         folder: the folder of its checkpoints.
         once: whether it ends at the tail that its sources have at the beginning.
-        interval_seconds: from the beginning of a batch to that of the next one.
+        interval_seconds: from the beginning of a batch to that of the next one; 0 for no pause.
         batch_bytes: the most bytes of each source in a batch.
         restart: see `core.query.versions.chosen`.
         listener: see `Listener`.

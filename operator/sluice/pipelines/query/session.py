@@ -28,6 +28,8 @@ _QUERIES: Final = {
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.maxPlanStringLength": str(4 << 20),
     "spark.sql.streaming.stopTimeout": "30s",
+    # The time after which a query whose batches have no pause asks for events again.
+    "spark.sql.streaming.pollingDelay": "50ms",
     # Both are refused before Spark sees them: a second lock.
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.udt.allowCreatingUDTFromString": "false",

@@ -155,8 +155,7 @@ def test_a_wish_is_seen_while_bytes_wait_for_their_rate() -> None:
     acts = [lambda: write(world, 0, [90] * 50, 7), *[nothing] * 9]
     report = run(world, *acts, limits=limits, clock=clock, rounds=200, pause=0.0)
     assert report.ended == "Bytes", report.error
-    stops = [at for at in times if at]
-    assert stops
+    assert times
     assert len(world.bytes_of(TARGET)[0]) < 28 + 98 * 3
 
 

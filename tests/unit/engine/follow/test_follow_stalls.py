@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.follow.cutting import Cutter
 from sluice.engine.copy.report import Outcome
 from sluice.errors import EventsDamaged, StoreTimeout, StoreUnavailable
 from sluice.stores.tails import Broken
@@ -158,7 +157,7 @@ def test_the_session_ends_if_no_segment_of_the_source_can_be_read(
     world = World()
     put_source(world, [20], [30])
     away, looks = [False], [0]
-    events, feed = ModelTails._events, Cutter.feed
+    events = ModelTails._events
 
     def come(tails: ModelTails, one: str, at: int) -> list[object]:
         if away[0]:
@@ -176,5 +175,4 @@ def test_the_session_ends_if_no_segment_of_the_source_can_be_read(
     report = run(world, nothing, go, nothing, rounds=20)
     assert report.outcome is Outcome.COPIED, report.error
     assert looks[0] == 6
-    assert feed is Cutter.feed
     assert world.bytes_of(TARGET) == world.bytes_of(SOURCE)

@@ -15,7 +15,13 @@ from sluice.core.values.groups import (
 from sluice.core.values.model import StreamName
 from sluice.engine.positions.position_map import Mapped, position_map, translate
 from sluice.engine.positions.reader_groups import look, make
-from sluice.errors import InvalidSpec, ReaderGroupBusy, ReaderGroupExists, ReaderGroupNotFound
+from sluice.errors import (
+    InvalidSpec,
+    ReaderGroupBusy,
+    ReaderGroupExists,
+    ReaderGroupNotFound,
+    StoreUnavailable,
+)
 from support.engine.plans import COPY, SOURCE, TARGET
 from support.engine.sources import copy_all, planned, put_scaled_source
 from support.model import Fate, ModelGroup, ModelStore, World, segment_name
@@ -169,7 +175,7 @@ def test_making_a_group_twice_makes_it_once() -> None:
     world, store, _ = _copied()
     cut = {segment.id: 0 for segment in world.streams[TARGET].segments}
     lossy = ModelStore(world, lambda what: Fate.REPLY_LOST if "begin" in what else Fate.DONE)
-    with pytest.raises(Exception, match="begin group"):
+    with pytest.raises(StoreUnavailable, match="begin group"):
         make(NEW, TARGET, cut, settings=SETTINGS, copy_id=COPY, store=lossy)
     before = world.groups[NEW]
     assert (before.start, before.config.settings) == ({TARGET: cut}, SETTINGS)

@@ -21,7 +21,8 @@ from sluice.core.query.ledger import (
     record_json,
 )
 from sluice.core.query.rows import digest, keys_digest
-from sluice.core.values.model import KeyRange, StreamName
+from sluice.core.values.identity import TAG_QUERY
+from sluice.core.values.model import KeyRange, Scaling, StreamConfig, StreamName
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import (
     ResultAppender,
@@ -206,15 +207,17 @@ def test_a_long_ledger_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.segments[ledger.name].start > 0
 
 
-def test_a_stream_of_others_is_left_alone() -> None:
-    """The sink of another query is refused, and gets no rows."""
+@pytest.mark.parametrize("marks", [(), (f"{TAG_QUERY}{'f' * 32}",)], ids=["none", "a query's"])
+def test_a_stream_of_others_is_left_alone(marks: tuple[str, ...]) -> None:
+    """The stream of another client, or the sink of another query, is refused and gets no rows."""
     made = world()
     store = ModelStore(made)
-    make_sink(sink(), store, "f" * 32)
+    store.create_stream(SINK, StreamConfig(scaling=Scaling(min_segments=1), tags=marks))
     with pytest.raises(TargetExists):
         make_sink(sink(), store, QUERY_ID)
     with pytest.raises(TargetExists):
         ResultAppender(sink(), store, QUERY_ID, 1)
+    assert not any(made.bytes_of(SINK))
 
 
 def test_a_sink_that_was_changed_is_refused() -> None:

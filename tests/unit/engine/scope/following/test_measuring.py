@@ -195,7 +195,7 @@ def test_scale_events_are_seen(world: World) -> None:
     assert (follow.segments, follow.ended) == (len(MANY) + 1, 1)
 
 
-def test_streams_that_join_fail_or_end_are_counted(world: World) -> None:
+def test_streams_that_join_or_fail_are_counted(world: World) -> None:
     """A failed stream is named with its reason."""
     measured = Measured(world)
     put_others(world, "taken")
