@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no segment": ({"sinks__0__stream__segments": 0}, "spec.sinks[0].stream.segments"),
     "another mode": ({"mode": "Snapshot"}, "spec.mode"),
     "batches before the last": ({"trigger__intervalSeconds": -1}, "spec.trigger.intervalSeconds"),
-    "batches that seldom come": ({"trigger__intervalSeconds": 3601}, "spec.trigger.intervalSeconds"),
+    "rare batches": ({"trigger__intervalSeconds": 3601}, "spec.trigger.intervalSeconds"),
     "tiny batches": ({"limits__batchBytes": "1Ki"}, "spec.limits.batchBytes"),
     "a change that is none": ({"onChange": "Ignore"}, "spec.onChange"),
     "an unknown field": ({"engine": {"name": "shared"}}, "spec.engine"),

@@ -77,7 +77,7 @@ def test_a_position_that_was_not_copied_is_refused(cut: dict[int, int]) -> None:
 
 
 def test_only_a_whole_target_of_the_copy_tells() -> None:
-    """A missing target, an unfinished one, one of another copy, and one without marks are refused."""
+    """A target is refused if it is missing, unfinished, of another copy, or without marks."""
     world = World()
     put_scaled_source(world, SHAPES, [])
     store = ModelStore(world)
@@ -89,7 +89,7 @@ def test_only_a_whole_target_of_the_copy_tells() -> None:
     (report,) = copy_all(store, planned(store))
     assert report.outcome is Outcome.COPIED
     with pytest.raises(InvalidSpec, match="not the whole target"):
-        position_map("ab" * 16, TARGET, store)
+        position_map("cd" * 16, TARGET, store)
     store.update_stream(TARGET, StreamConfig(scaling=Scaling(min_segments=2)))
     with pytest.raises(InvalidSpec, match="not the whole target"):
         position_map(COPY, TARGET, store)
