@@ -48,7 +48,7 @@ RUN true
 # Python's packages, in a virtual environment without pip.
 FROM runtime AS packages
 COPY pyproject.toml uv.lock docker/unused-jars /src/
-# The lock says what and with which hashes.
+# The lock names the packages and their hashes.
 # Of Arrow, archives need what reads and writes Parquet; each of its wheels has some files three times.
 # Of Kubernetes' client, the operator needs what sends requests: no resource has a class of its own.
 # Compiled files are not checked against their source: the image does not change. Sets in them are in

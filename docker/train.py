@@ -32,6 +32,7 @@ _OPTIONS = "JAVA_TOOL_OPTIONS"
 """The variable with options for each JVM that starts."""
 
 _WRITING_SECONDS = 120
+"""The longest time in which Java may write the archive."""
 
 DRIVER = {
     "apiVersion": "v1",

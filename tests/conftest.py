@@ -106,14 +106,9 @@ def kube(request: pytest.FixtureRequest) -> Iterator[localcluster.Cluster]:
 def definitions(request: pytest.FixtureRequest, kube: localcluster.Cluster) -> Iterator[list[str]]:
     """Yield the names of Sluice's definitions, applied. New ones are deleted afterwards."""
     found = kube.kubectl("get", "crds", "--output=name").split()
-    command = (
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        f"--filename={_CRDS}",
-        "--output=name",
-    )
-    names = kube.kubectl(*command).split()
+    names = kube.kubectl(
+        "apply", "--server-side", "--force-conflicts", f"--filename={_CRDS}", "--output=name"
+    ).split()
     kube.kubectl("wait", "--for=condition=Established", PATIENTLY, *names)
     yield names
     # Tests in another lane may use the definitions.
@@ -331,8 +326,7 @@ def _uses_store(item: pytest.Item) -> bool:
 
 
 def _waits(item: pytest.Item) -> bool:
-    marks = (item.get_closest_marker(name) for name in ("patient", "cluster"))
-    return any(mark is not None for mark in marks)
+    return any(item.get_closest_marker(name) is not None for name in ("patient", "cluster"))
 
 
 def _fixtures(item: pytest.Item) -> frozenset[str]:

@@ -68,7 +68,7 @@ def test_pip_s_settings_are_uv_s(tmp_path: Path, settings: str, expected: dict[s
 
 
 def test_only_what_the_lock_names_is_installed(tmp_path: Path) -> None:
-    """Each package needs its hash, and no other package comes with it."""
+    """Each package needs its hash, and brings no other package with it."""
     _, words = installed(tmp_path, "")
     assert {"--require-hashes", "--no-deps", "--no-config"} <= set(words)
     assert words[words.index("--target") + 1] == str(tmp_path / "packages")

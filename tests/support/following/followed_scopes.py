@@ -14,7 +14,7 @@ from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
 from support.engine.plans import ADDRESS
 from support.engine.scope_drivers import InWork, SharedStore
-from support.engine.scope_requests import REQUEST, in_source, in_target
+from support.engine.scope_requests import REQUEST, in_source, in_target, log_of
 from support.engine.sources import events_of
 from support.model import EVENT_COUNT, Fate, World, segment_name
 from support.until import TIGHT, until
@@ -161,6 +161,13 @@ def write(world: World, stream: str, sizes: Sequence[int], seed: int = 7) -> Non
     there = world.segments[segment_name(in_source(stream), 0)]
     there.data += events_of(sizes, seed)
     there.attributes[EVENT_COUNT] += len(sizes)
+
+
+def wish(world: World, wanted: Wish, key: str = KEY) -> None:
+    """Record a wish in the scope's log, as another process does."""
+    log = log_of(world)
+    log.load()
+    log.wish(wanted, key)
 
 
 def arrived(world: World, *streams: str) -> None:

@@ -44,9 +44,9 @@ def duration(seconds: float) -> str:
 
 
 def instant(millis: int) -> str:
-    """Return milliseconds since 1970 as `2026-05-04T12:00:00.000Z`; as the number if they are none.
+    """Return milliseconds since 1970 as `2026-05-04T12:00:00.000Z`, or as a number if out of range.
 
-    No millisecond is left out, so a run of an archive is found again by the time that it shows.
+    Milliseconds are always shown, since `--until` finds a run by exactly this time.
     """
     try:
         moment = datetime.fromtimestamp(millis / 1000, UTC).replace(tzinfo=None)

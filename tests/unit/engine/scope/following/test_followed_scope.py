@@ -22,6 +22,7 @@ from support.following.followed_scopes import (
     Follower,
     HeldClock,
     arrived,
+    wish,
     write,
 )
 from support.model import Fate, World
@@ -50,13 +51,6 @@ def followers() -> Iterator[list[Follower]]:
     yield all_
     for one in all_:
         one.kill()
-
-
-def wish(world: World, wanted: Wish, key: str = KEY) -> None:
-    """Record a wish in the scope's log, as another process does."""
-    log = log_of(world)
-    log.load()
-    log.wish(wanted, key)
 
 
 def live(world: World, *streams: str) -> None:
