@@ -1,28 +1,33 @@
 """Run the demo: Kubernetes, a real Pravega in it, Sluice by Helm, a StreamCopy of a million events.
 
-The cluster, the store and the operator stay up, so that you can look around. Another run uses them
-again with new streams.
+A StreamQuery counts what was copied, and has a page. The cluster, the store and the operator stay
+up, so that you can look around. Another run uses them again with new streams.
 
 It uses only the standard library, as localcluster and localstore do. So it need not wait for 400 MB
 of Python packages.
 """
 
+import base64
 import json
 import re
+import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import pageparts
 import segment_hash
 from localcluster import choose
 from localcluster.cluster import Cluster
 from localcluster.images.image import Image
 from localcluster.images.store_image import store_image
-from localcluster.release import NAMESPACE, install, restrict, sluice_image
+from localcluster.release import NAMESPACE, install, query_image, restrict, sluice_image
 from localcluster.store import ClusterStore
 from localstore import ForeignClient
 from localstore.cache import cache_root
@@ -30,16 +35,22 @@ from localstore.foreign_jvm import compiled_client
 from localstore.jars import ensure_jars
 
 ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "examples" / "streamcopy.yaml"
+COPY_FILE = ROOT / "examples" / "streamcopy.yaml"
+QUERY_FILE = ROOT / "examples" / "streamquery-copy.yaml"
 DEMO = "demo"
 COPY = "events"
+QUERY = "events-by-digit"
+CLAIM = "checkpoints"
 SOURCE = ("in", "events")
 TARGET = ("out", "events")
 EVENTS = 1_000_000
 SEGMENTS = 4
 KEYS = 1_000
 PATIENCE = 300.0
-STAGES = 5
+STAGES = 6
+GATEWAY = "service/sluice-gateway"
+GATEWAY_PORT = 80
+VIEWERS = "demo-gateway"
 
 BOLD, DIM, RED, GREEN = "1", "2", "1;31", "1;32"
 
@@ -105,10 +116,36 @@ def remove(java: ForeignClient, scope: str, stream: str) -> None:
     java.delete(scope, stream)
 
 
-def follow(cluster: Cluster) -> bool:
-    """Print the copy's line whenever it changes, until it is done. Tell whether it is ready."""
-    say(styled(DIM, f"$ kubectl --namespace {DEMO} get scopy {COPY} --watch"))
-    get = (f"--namespace={DEMO}", "get", "scopy", COPY)
+def apply(cluster: Cluster, example: Path, *changes: tuple[str, str]) -> None:
+    """Apply an example to the demo's namespace.
+
+    Args:
+        cluster: the cluster.
+        example: the file.
+        changes: patterns of the file's text, and the texts in their place.
+    """
+    text = example.read_text()
+    for pattern, other in changes:
+        text = re.sub(pattern, other, text)
+    file = ROOT / "build" / "demo" / example.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    shown(cluster, f"--namespace={DEMO}", "apply", f"--filename={file.relative_to(ROOT)}")
+
+
+def follow(
+    cluster: Cluster, kind: str, name: str, result: Callable[[dict[str, Any]], bool | None]
+) -> bool:
+    """Print a resource's line whenever it changes, until there is a result. Return the result.
+
+    Args:
+        cluster: the cluster.
+        kind: the resource's kind.
+        name: its name.
+        result: function of the status, which returns None as long as there is no result.
+    """
+    get = (f"--namespace={DEMO}", "get", kind, name)
+    say(styled(DIM, f"$ kubectl {' '.join(get)} --watch"))
     last = ""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -120,60 +157,146 @@ def follow(cluster: Cluster) -> bool:
                 say(text)
         last = line
         body = json.loads(cluster.kubectl(*get, "--output=json"))
-        conditions = body.get("status", {}).get("conditions", [])  # none before the first look
-        ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
-        if ready != "Unknown":
-            return bool(ready == "True")
+        found = result(body.get("status", {}))  # no status before the first look
+        if found is not None:
+            return found
         time.sleep(0.5)
     return False
 
 
+def ready(status: dict[str, Any]) -> str:
+    """Return the status of the condition Ready."""
+    conditions = status.get("conditions", [])
+    return next((str(one["status"]) for one in conditions if one["type"] == "Ready"), "Unknown")
+
+
+def is_copied(status: dict[str, Any]) -> bool | None:
+    """Tell whether a copy is done; None as long as it goes on."""
+    return None if ready(status) == "Unknown" else ready(status) == "True"
+
+
+def is_counted(status: dict[str, Any]) -> bool | None:
+    """Tell whether a query has read all that there is; None as long as it reads."""
+    if ready(status) == "False":
+        return False
+    progress = status.get("progress") or {}
+    return True if progress.get("rows") and progress.get("lagBytes") == 0 else None
+
+
+def make_token(cluster: Cluster) -> str:
+    """Ensure that there is a token for the gateway. Return it."""
+    here = f"--namespace={NAMESPACE}"
+    get = (here, "get", "secret", VIEWERS, "--ignore-not-found", "--output=json")
+    if known := cluster.kubectl(*get):
+        return base64.b64decode(json.loads(known)["data"]["token"]).decode()
+    token = secrets.token_hex(16)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": VIEWERS}}
+    body = json.dumps(secret | {"stringData": {"token": token}})
+    cluster.kubectl(here, "apply", "--filename=-", stdin=body)
+    return token
+
+
+def install_sluice(cluster: Cluster, image: str, queries: str) -> str:
+    """Install Sluice with queries and their pages, beside an empty namespace.
+
+    Args:
+        cluster: the cluster.
+        image: the image's reference.
+        queries: the reference of the image of queries.
+
+    Returns:
+        The gateway's token.
+    """
+    cluster.kubectl("delete", "namespace", DEMO, "--ignore-not-found", timeout=120)
+    restrict(cluster, DEMO)  # now, because the chart gives the gateway rights there
+    cluster.make_volume(DEMO, CLAIM)
+    restrict(cluster, NAMESPACE)
+    token = make_token(cluster)
+    gateway = {
+        "enabled": True,
+        "namespaces": [DEMO],
+        "access": "Token",
+        "token": {"secretName": VIEWERS},
+    }
+    values = {"queries": {"image": queries}, "gateway": gateway}
+    install(cluster, image, values=values, say=say)
+    return token
+
+
+def counts(cluster: Cluster, query: str, token: str) -> dict[str, int]:
+    """Return the query's results as its page has them: the number of events of each digit."""
+    path = f"/api/queries/{DEMO}/{query}/rows?format=json"
+    with (
+        cluster.forward(NAMESPACE, GATEWAY, GATEWAY_PORT) as port,
+        closing(HTTPConnection("127.0.0.1", port, timeout=60)) as gateway,
+    ):
+        gateway.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        rows = [json.loads(line) for line in gateway.getresponse().read().splitlines()]
+    return {row["digit"]: row["events"] for row in rows}  # later rows replace earlier ones
+
+
 def fetch() -> None:
-    """Fetch the parts of the store's image."""
+    """Fetch the parts of the images of queries and of the store."""
+    pageparts.place()
     ensure_jars(say)
     compiled_client()
 
 
+def gateway_address(cluster: Cluster) -> str:
+    """Return the gateway's address for this machine. Print what to run for it, if anything."""
+    here = f"--namespace={NAMESPACE}"
+    if cluster.pods_reachable:
+        address = cluster.kubectl(here, "get", GATEWAY, "--output=jsonpath={.spec.clusterIP}")
+        return f"http://{address}"
+    print(f"The query's page needs:  kubectl {here} port-forward {GATEWAY} 8000:{GATEWAY_PORT}")
+    return "http://127.0.0.1:8000"
+
+
 def main() -> int:
-    """Run the demo. Return 0 if the copy is exact."""
+    """Run the demo. Return 0 if the copy is exact, and the query's counts are right."""
     began = time.monotonic()
     cluster = choose()
     stage = Stages(cache_root() / "demo-seconds.json").stage
     with stage(f"Kubernetes: {cluster.what}"), ThreadPoolExecutor(1) as worker:
         fetched = worker.submit(fetch)  # mostly waits, so the compiler has the processors meanwhile
 
-        def pravega() -> Image:
-            fetched.result()
-            return store_image()
+        def after_fetch(describe: Callable[[], Image]) -> Callable[[], Image]:
+            return lambda: (fetched.result(), describe())[1]
 
-        image, _ = cluster.up(say, [sluice_image, pravega])
+        image, queries, _ = cluster.up(
+            say, [sluice_image, after_fetch(query_image), after_fetch(store_image)]
+        )
     store = ClusterStore(cluster)
-    with stage(f"Pravega, as a Deployment, and Sluice, by Helm, in namespace {NAMESPACE}"):
-        installed = ThreadPoolExecutor(1).submit(install, cluster, image, say=say)
+    with (
+        stage(f"Pravega, as a Deployment, and Sluice, by Helm, in namespace {NAMESPACE}"),
+        ThreadPoolExecutor(1) as worker,
+    ):
+        installed = worker.submit(install_sluice, cluster, image, queries)
         uri = store.up(say)
+    token = installed.result()
+    address = (r"tcp://\S+", uri)
     with store.foreign() as java:
         with stage(f"Pravega's Java client writes {EVENTS:,} events to {SEGMENTS} segments"):
-            cluster.kubectl("delete", "namespace", DEMO, "--ignore-not-found", timeout=120)
             for stream in (SOURCE, TARGET):
                 remove(java, *stream)
             java.create(*SOURCE, segments=SEGMENTS)
             java.write(*SOURCE, events=EVENTS, keys=KEYS)
-            installed.result()
-        with stage(f"kubectl apply of {EXAMPLE.relative_to(ROOT)}"):
-            restrict(cluster, DEMO)
-            file = ROOT / "build" / "demo" / "streamcopy.yaml"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(re.sub(r"tcp://\S+", uri, EXAMPLE.read_text()))
-            shown(cluster, f"--namespace={DEMO}", "apply", f"--filename={file.relative_to(ROOT)}")
-            done = follow(cluster)
-            shown(cluster, f"--namespace={DEMO}", "events", "--for=streamcopy/events")
+        with stage(f"kubectl apply of {COPY_FILE.relative_to(ROOT)}"):
+            apply(cluster, COPY_FILE, address)
+            done = follow(cluster, "scopy", COPY, is_copied)
+            shown(cluster, f"--namespace={DEMO}", "events", f"--for=streamcopy/{COPY}")
         if not done:
             print(styled(RED, "The copy did not become ready."))
             return 1
+        query = f"{QUERY}-{time.strftime('%H%M%S')}"  # another run counts another copy
         with (
-            stage("The Java client reads both streams, and a stand-alone script hashes them"),
+            stage(
+                f"kubectl apply of {QUERY_FILE.relative_to(ROOT)}. Meanwhile, the Java client "
+                "reads both streams, and a stand-alone script hashes them"
+            ),
             store.doors() as (_, server),
         ):
+            apply(cluster, QUERY_FILE, address, (QUERY, query))
             segments = {stream: java.info(*stream).segments for stream in (SOURCE, TARGET)}
             read = ThreadPoolExecutor(1).submit(lambda: (java.read(*SOURCE), java.read(*TARGET)))
             hashes = [
@@ -182,6 +305,9 @@ def main() -> int:
             ]
             before, after = read.result()
             pairs = list(zip(*hashes, strict=True))
+        with stage("The query counts the copied events by the first digit of their keys"):
+            done = follow(cluster, "squery", query, is_counted)
+            counted = counts(cluster, query, token) if done else {}
     show(pairs)
     exact = (
         after.clean
@@ -193,12 +319,23 @@ def main() -> int:
         f"order, {after.duplicates} twice, {after.missing} missing."
     )
     style, verdict = (GREEN, "is exact") if exact else (RED, "is NOT exact")
-    print(f"{styled(style, f'The copy {verdict}.')} {time.monotonic() - began:.0f} s in all.")
+    print(styled(style, f"The copy {verdict}."))
+    right = counted == expected_counts()
+    style, verdict = (GREEN, "are right") if right else (RED, "are NOT right")
+    told = ", ".join(f"{digit}: {number:,}" for digit, number in sorted(counted.items()))
+    print(f"{styled(style, f'The counts {verdict}.')} {told}")
+    print(f"{time.monotonic() - began:.0f} s in all.")
     print(
         f"Look around:  export KUBECONFIG={cluster.kubeconfig}; kubectl -n {DEMO} describe scopy "
-        f"{COPY}\nStop it all:  make cluster-down"
+        f"{COPY}\nWatch the query:  {gateway_address(cluster)}/q/{DEMO}/{query}#token={token}\n"
+        "Stop it all:  make cluster-down"
     )
-    return 0 if exact else 1
+    return 0 if exact and right else 1
+
+
+def expected_counts() -> dict[str, int]:
+    """Return the events of each digit: the keys k0 to k999 are used in turn."""
+    return dict(Counter(str(number % KEYS)[0] for number in range(EVENTS)))
 
 
 def show(pairs: list[tuple[dict[str, Any], ...]]) -> None:

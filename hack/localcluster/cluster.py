@@ -68,6 +68,15 @@ class Cluster(ABC):
             LocalClusterError: the cluster does not serve.
         """
 
+    def make_volume(self, namespace: str, claim: str) -> None:
+        """Ensure that a PersistentVolumeClaim gets an empty volume once it is made.
+
+        Args:
+            namespace: the claim's namespace.
+            claim: the claim's name. There must be no claim of this name.
+        """
+        del namespace, claim  # the cluster's own StorageClass makes it
+
     def build_image(
         self,
         name: str,

@@ -1,5 +1,6 @@
 """Our own one-node cluster on this machine."""
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -87,6 +88,25 @@ class OwnCluster(Cluster):
             f"KUBECONFIG {self.kubeconfig}",
             f"logs       {self._layout.state / 'logs'}",
         ]
+
+    def make_volume(self, namespace: str, claim: str) -> None:
+        """Make a volume for a claim: a directory of this machine, which `down` wipes."""
+        name = f"{namespace}-{claim}"
+        folder = self._layout.state / "volumes" / name
+        self.kubectl("delete", "persistentvolume", name, "--ignore-not-found")
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        here = {"key": "kubernetes.io/os", "operator": "Exists"}  # there is one node
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {"namespace": namespace, "name": claim},
+            "local": {"path": str(folder)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        }
+        body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}}
+        self.kubectl("apply", "--filename=-", stdin=json.dumps(body | {"spec": spec}))
 
     def _provide(self, images: Sequence[Callable[[], Image]], say: Say) -> list[str]:
         self._builder.build_base(say)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sluice.api.load import load
 from sluice.core.query.plan import EventTime, PlannedParameter
+from sluice.core.query.request import query_request
+from sluice.core.values.model import StoreAddress
 from sluice.errors import InvalidQuery
-from sluice.pipelines.query.compile import Wanted, compiled
+from sluice.pipelines.query.compile import Wanted, compiled, planned
 from support.engine.queries import source
 from support.search import near, searches
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from sluice.core.query.plan import Compiled
 
+EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("streamquery*.yaml"))
 SCHEMA = "k STRING, v DOUBLE, n INT, ts TIMESTAMP, a ARRAY<INT>"
 
 GOOD = {
@@ -247,6 +250,16 @@ def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
         assert first.tree != second.tree
     more = text.replace("v > 1", "v > 2")
     assert compile_query(spark, more).tree != one.tree
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_examples_have_a_plan(spark: SparkSession, path: Path) -> None:
+    """The query of each example passes all checks, and its result has the keys that it names."""
+    (query,) = load(path.read_text(), copies=False).queries
+    address = StoreAddress(uri="tcp://127.0.0.1:9090")
+    plan = planned(spark, query_request(query, lambda *_: address, cluster="local"))
+    names = [column.split()[0] for column in plan.compiled.columns.split(",")]
+    assert set(query.spec.result.keys) < set(names)
 
 
 def test_a_text_that_is_nested_too_deeply_is_refused(spark: SparkSession) -> None:
