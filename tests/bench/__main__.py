@@ -27,7 +27,7 @@ from bench.follow import delays, interruptions, limits, speed
 from bench.lab import Lab
 from bench.ours import Spark
 from bench.phases import all_phases
-from bench.query import latency, tables, viewers
+from bench.query import commits, latency, tables, viewers
 from bench.report import Report
 from bench.runner import measure
 from bench.scale import bursts, idle
@@ -78,6 +78,7 @@ SCALE = (
 QUERIES = (
     (tables.KEYS, tables.measure_tables),
     (latency.KEYS, latency.measure_latency),
+    (commits.KEYS, commits.measure_commits),
     (viewers.KEYS, viewers.measure_viewers),
 )
 """The keys of tables and queries, with the functions that measure them."""

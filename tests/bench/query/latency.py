@@ -21,9 +21,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
-import yaml
-
 from bench.model import BenchError, Goal, Measurement
+from bench.query.windows import KEY_COUNT, SCOPE, manifest
 from sluice.api.load import load
 from sluice.config import Settings
 from sluice.core.query.recent import ResultReader
@@ -48,8 +47,6 @@ LATENCY_KEY: Final = "query_latency_vs_floor"
 SPREAD_KEY: Final = "query_p99_vs_p50"
 KEYS: Final = (LATENCY_KEY, SPREAD_KEY)
 
-_SCOPE: Final = "bench-latency"
-_KEYS: Final = 20
 _RATE: Final = 1000
 """Events per second."""
 _TICK: Final = 0.02
@@ -61,10 +58,6 @@ _SECONDS: Final = 40
 _PATIENCE: Final = 180
 """Seconds until the first row comes."""
 _NUMBERS: Final = count(1)
-_SQL: Final = """\
-SELECT window.start AS start, k, count(*) AS n
-FROM clicks GROUP BY window(ts, '1 second'), k
-"""
 
 
 def measure_latency(place: Place, say: Say) -> list[Measurement]:
@@ -72,7 +65,7 @@ def measure_latency(place: Place, say: Say) -> list[Measurement]:
     uri = place.store.controller_uri
     store = connect(StoreAddress(uri=uri), Settings())
     try:
-        store.create_scope(_SCOPE)
+        store.create_scope(SCOPE)
         query = _delays(store, lambda name: _query(place, uri, name), say)
         say(_told("by Spark", query))
         floor = _delays(store, lambda name: _floor(store, uri, name), say)
@@ -103,13 +96,13 @@ def _told(who: str, delays: list[float]) -> str:
 def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> list[float]:
     """Return the latencies of the rows that come while a stream is written, in seconds."""
     name = f"clicks-{next(_NUMBERS)}"
-    source = StreamName(scope=_SCOPE, stream=name)
+    source = StreamName(scope=SCOPE, stream=name)
     store.create_stream(source, StreamConfig(scaling=Scaling(min_segments=2)))
     with ExitStack() as stack:
         stack.enter_context(_writing(store, source))
         identity = stack.enter_context(contextmanager(running)(name))
         say(f"{_WARM} s to warm up from the first row on, {_SECONDS} s to measure")
-        return _arrivals(store, StreamName(scope=_SCOPE, stream=f"{name}-counts"), identity)
+        return _arrivals(store, StreamName(scope=SCOPE, stream=f"{name}-counts"), identity)
 
 
 def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
@@ -147,7 +140,7 @@ def _writing(store: Store, stream: StreamName) -> Iterator[None]:
         while not ended.is_set():
             now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
             events = [
-                Routed(at % 2 / 2, json.dumps({"k": f"key-{at % _KEYS}", "ts": now}).encode())
+                Routed(at % 2 / 2, json.dumps({"k": f"key-{at % KEY_COUNT}", "ts": now}).encode())
                 for at in range(each)
             ]
             writer.write(events)
@@ -165,33 +158,7 @@ def _writing(store: Store, stream: StreamName) -> Iterator[None]:
 
 def _query(place: Place, uri: str, name: str) -> Iterator[str]:
     """Run `sluice query run`, and yield the identity of the query."""
-    at = {"storeRef": {"name": "main"}, "scope": _SCOPE}
-    common = {"apiVersion": "sluice.dev/v1alpha1"}
-    spec = {
-        "sources": [
-            {
-                "name": "clicks",
-                "stream": at | {"stream": name},
-                "format": "Json",
-                "schema": "k STRING, ts TIMESTAMP",
-                "eventTime": {"column": "ts", "latenessSeconds": 0},
-            }
-        ],
-        "query": {"sql": _SQL},
-        "result": {"keys": ["k"]},
-        "sinks": [{"stream": at | {"stream": f"{name}-counts", "segments": 2}}],
-        "trigger": {"intervalSeconds": 0},
-    }
-    bodies = [
-        common
-        | {
-            "kind": "StreamStore",
-            "metadata": {"name": "main"},
-            "spec": {"pravega": {"controllerURI": uri}},
-        },
-        common | {"kind": "StreamQuery", "metadata": {"name": name}, "spec": spec},
-    ]
-    text = yaml.safe_dump_all(bodies)
+    text = manifest(uri, name, trigger={"intervalSeconds": 0})
     file = place.folder / f"{name}.yaml"
     file.write_text(text)
     (asked,) = load(text, copies=False).queries
@@ -216,7 +183,7 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
 
 def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
     """Do the same in a thread of this process, without state that survives it."""
-    source, sink = (StreamName(scope=_SCOPE, stream=one) for one in (name, f"{name}-counts"))
+    source, sink = (StreamName(scope=SCOPE, stream=one) for one in (name, f"{name}-counts"))
     ended = threading.Event()
     described = store.describe(source)
     assert described is not None
