@@ -33,7 +33,7 @@ def ensure_jars(say: Callable[[str], None] = print) -> Path:
     def download(target: Path) -> None:
         say(f"downloading Pravega {PRAVEGA_VERSION}: 302 jars, 160 MB, once, with Maven ...")
         started = time.monotonic()
-        _run_maven(target)
+        copy_jars(_POM, target)
         say(f"... downloaded in {time.monotonic() - started:.0f} s")
 
     key = content_key([_POM])
@@ -45,7 +45,16 @@ def classpath(*before: Path) -> str:
     return ":".join([*map(str, before), f"{ensure_jars()}/*"])
 
 
-def _run_maven(target: Path) -> None:
+def copy_jars(pom: Path, target: Path) -> None:
+    """Download the jars that a project needs at run time.
+
+    Args:
+        pom: the project's `pom.xml`.
+        target: directory for the jars.
+
+    Raises:
+        LocalStoreError: a JDK or Maven is missing, or Maven failed.
+    """
     jdk_tool("java")
     maven = shutil.which("mvn")
     if maven is None:
@@ -56,7 +65,7 @@ def _run_maven(target: Path) -> None:
         maven,
         "--batch-mode",
         "--quiet",
-        f"--file={_POM}",
+        f"--file={pom}",
         "dependency:copy-dependencies",
         "-DincludeScope=runtime",
         f"-DoutputDirectory={target}",

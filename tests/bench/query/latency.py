@@ -1,6 +1,6 @@
-"""The latency of a window's row: by a query of Spark, and by a minimal process.
+"""The latency of a window's row: by a query of Spark, by one of Flink, and by a minimal process.
 
-Both read the same events, count them by second and key, and append the rows to a stream, which is
+All read the same events, count them by second and key, and append the rows to a stream, which is
 followed as the gateway follows it. The latency of a row is the time from the end of its window to
 its arrival.
 """
@@ -16,12 +16,14 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from bench.model import BenchError, Goal, Measurement
+from bench.query.flink import flink_query
 from bench.query.windows import KEY_COUNT, SCOPE, manifest
 from sluice.api.load import load
 from sluice.config import Settings
@@ -36,16 +38,19 @@ from support.store.rows import QUERY_ID, ResultRows
 from support.until import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from bench.scopes import Place
     from sluice.stores.base import Store
 
     Say = Callable[[str], None]
+    Follow = Callable[[StreamName], Iterator[Sequence[bytes]]]
+    """Yields the rows of a stream as they come, and nothing now and then."""
 
 LATENCY_KEY: Final = "query_latency_vs_floor"
 SPREAD_KEY: Final = "query_p99_vs_p50"
-KEYS: Final = (LATENCY_KEY, SPREAD_KEY)
+FLINK_KEY: Final = "query_latency_vs_flink"
+KEYS: Final = (LATENCY_KEY, SPREAD_KEY, FLINK_KEY)
 
 _RATE: Final = 1000
 """Events per second."""
@@ -61,21 +66,25 @@ _NUMBERS: Final = count(1)
 
 
 def measure_latency(place: Place, say: Say) -> list[Measurement]:
-    """Measure the query, then the process."""
+    """Measure the query, then the process, then Flink."""
     uri = place.store.controller_uri
     store = connect(StoreAddress(uri=uri), Settings())
     try:
         store.create_scope(SCOPE)
-        query = _delays(store, lambda name: _query(place, uri, name), say)
+        query = _delays(store, lambda name: _query(place, store, uri, name), say)
         say(_told("by Spark", query))
         floor = _delays(store, lambda name: _floor(store, uri, name), say)
         say(_told("by one process", floor))
+        flink = _delays(store, lambda name: _flink(place, store, uri, name), say)
+        say(_told("by Flink", flink))
     finally:
         store.close()
     counts = {
         "p50 of the query, ms": 1000 * median(query),
         "p99 of the query, ms": 1000 * quantiles(query, n=100)[98],
         "p50 of one process, ms": 1000 * median(floor),
+        "p50 of Flink, ms": 1000 * median(flink),
+        "p99 of Flink, ms": 1000 * quantiles(flink, n=100)[98],
         "rows": float(len(query)),
     }
     spread = quantiles(query, n=100)[98]
@@ -86,6 +95,7 @@ def measure_latency(place: Place, say: Say) -> list[Measurement]:
         Measurement(
             SPREAD_KEY, (spread,), Goal("<=", 2.5), unit="", counts=counts, base=(median(query),)
         ),
+        Measurement(FLINK_KEY, tuple(query), unit="", counts=counts, base=tuple(flink)),
     ]
 
 
@@ -93,31 +103,31 @@ def _told(who: str, delays: list[float]) -> str:
     return f"{who}: {len(delays):,} rows, p50 {1000 * median(delays):.0f} ms"
 
 
-def _delays(store: Store, running: Callable[[str], Iterator[str]], say: Say) -> list[float]:
+def _delays(store: Store, running: Callable[[str], Iterator[Follow]], say: Say) -> list[float]:
     """Return the latencies of the rows that come while a stream is written, in seconds."""
     name = f"clicks-{next(_NUMBERS)}"
     source = StreamName(scope=SCOPE, stream=name)
     store.create_stream(source, StreamConfig(scaling=Scaling(min_segments=2)))
     with ExitStack() as stack:
         stack.enter_context(_writing(store, source))
-        identity = stack.enter_context(contextmanager(running)(name))
+        follow = stack.enter_context(contextmanager(running)(name))
         say(f"{_WARM} s to warm up from the first row on, {_SECONDS} s to measure")
-        return _arrivals(store, StreamName(scope=SCOPE, stream=f"{name}-counts"), identity)
+        return _arrivals(store, StreamName(scope=SCOPE, stream=f"{name}-counts"), follow)
 
 
-def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
+def _arrivals(store: Store, sink: StreamName, follow: Follow) -> list[float]:
     """Follow a result. After the warm-up, return the latencies of its rows in seconds."""
     found: list[float] = []
     begin, last = float("inf"), time.time() + _PATIENCE
     until("the query has made its sink", lambda: store.describe(sink) is not None)
-    for rows in follow_rows(store, sink, identity):
+    for texts in follow(sink):
         now = time.time()
-        if rows.texts and begin > last:
+        if texts and begin > last:
             begin, last = now + _WARM, float("inf")
         if now >= min(begin + _SECONDS, last):
             break
         if now >= begin:
-            found += [now - _end(text) for text in rows.texts]
+            found += [now - _end(text) for text in texts]
     if not found:
         raise BenchError("no row came")
     return found
@@ -125,7 +135,7 @@ def _arrivals(store: Store, sink: StreamName, identity: str) -> list[float]:
 
 def _end(text: bytes) -> float:
     start: str = json.loads(text)["start"]
-    return datetime.fromisoformat(start).timestamp() + 1.0
+    return datetime.fromisoformat(start).replace(tzinfo=UTC).timestamp() + 1.0
 
 
 @contextmanager
@@ -156,8 +166,29 @@ def _writing(store: Store, stream: StreamName) -> Iterator[None]:
         thread.join()
 
 
-def _query(place: Place, uri: str, name: str) -> Iterator[str]:
-    """Run `sluice query run`, and yield the identity of the query."""
+def _of_query(store: Store, identity: str) -> Follow:
+    """Return how the rows of a query are followed."""
+    return lambda sink: (rows.texts for rows in follow_rows(store, sink, identity))
+
+
+def _of_others(store: Store, sink: StreamName) -> Iterator[Sequence[bytes]]:
+    """Yield the rows of a stream that is no query's, and nothing now and then."""
+    described = store.describe(sink)
+    assert described is not None
+    readers = {store.segment_name(sink, one.id): ResultReader() for one in described.tail}
+    with store.tails(most=4 << 20) as tails:
+        for one in readers:
+            tails.watch(one, 0)
+        while True:
+            yield []
+            for event in tails.take(0.5):
+                if not isinstance(event, Arrived):
+                    raise BenchError(f"{event.segment} broke or ended")
+                yield readers[event.segment].take(event.data).texts
+
+
+def _query(place: Place, store: Store, uri: str, name: str) -> Iterator[Follow]:
+    """Run `sluice query run`."""
     text = manifest(uri, name, trigger={"intervalSeconds": 0})
     file = place.folder / f"{name}.yaml"
     file.write_text(text)
@@ -172,7 +203,7 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
             command, env=os.environ | {"SLUICE_CLUSTER_ID": "bench"}, stdout=log, stderr=log
         )
     try:
-        yield query_id(asked, cluster="bench")
+        yield _of_query(store, query_id(asked, cluster="bench"))
     except BenchError as error:
         said = (place.folder / f"{name}.log").read_text()[-2000:]
         raise BenchError(f"{error}; the query said: {said}") from error
@@ -181,7 +212,7 @@ def _query(place: Place, uri: str, name: str) -> Iterator[str]:
         process.wait()
 
 
-def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
+def _floor(store: Store, uri: str, name: str) -> Iterator[Follow]:
     """Do the same in a thread of this process, without state that survives it."""
     source, sink = (StreamName(scope=SCOPE, stream=one) for one in (name, f"{name}-counts"))
     ended = threading.Event()
@@ -215,7 +246,15 @@ def _floor(store: Store, uri: str, name: str) -> Iterator[str]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        yield QUERY_ID
+        yield _of_query(store, QUERY_ID)
     finally:
         ended.set()
         thread.join()
+
+
+def _flink(place: Place, store: Store, uri: str, name: str) -> Iterator[Follow]:
+    """Run the same by Flink."""
+    sink = StreamName(scope=SCOPE, stream=f"{name}-counts")
+    store.create_stream(sink, StreamConfig(scaling=Scaling(min_segments=2)))
+    with flink_query(uri, SCOPE, name, place.folder / f"{name}.log"):
+        yield partial(_of_others, store)

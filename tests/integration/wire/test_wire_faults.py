@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900), pytest.mark.pati
 EVENTS: Final = 4000
 """Events of a source that is copied: 4 MB."""
 
-RATE: Final = 1_000_000
+RATE: Final = 400_000
 """Bytes per second of a copy, so that there is time to disturb it."""
 
 LIVE_RATE: Final = 50

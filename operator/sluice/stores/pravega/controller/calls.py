@@ -118,7 +118,7 @@ class Calls:
             BackendError: as `_FAILURES` has it for the status; or why TLS failed.
         """
         method = self._channel.method(name)
-        begun = time.monotonic()
+        number, begun = self._channel.number, time.monotonic()
         try:
             used = self._metadata
             try:
@@ -128,6 +128,8 @@ class Calls:
                     raise
                 reply = await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                self._channel.silent(number, begun)
             if missing is not None and error.code() is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
             raise await self._failure(error, doing) from None

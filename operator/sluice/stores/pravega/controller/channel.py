@@ -29,11 +29,15 @@ _OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 2000),
     # A connection whose host is gone without a word is broken by the kernel after the second of
     # these: gRPC hands it on to it only together with the first. That is longer than any call may
-    # take, so no ping is sent: a controller ends connections with more of them.
+    # take, so no ping is sent: a controller ends connections with more of them. A connection that
+    # something on the way still acknowledges is found by a call without an answer (`silent`).
     ("grpc.keepalive_time_ms", 310_000),
     ("grpc.keepalive_timeout_ms", 8_000),
     ("grpc.max_receive_message_length", MOST_MESSAGE),
 )
+
+_OWN: Final = ("grpc.use_local_subchannel_pool", 1)
+"""Channels with the same options share connections otherwise: dead ones, and old certificates."""
 
 _LOOK: Final = 3.0
 """Seconds that a look at a controller may take that cannot be reached."""
@@ -43,7 +47,7 @@ _EVERY: Final = 2.0
 
 
 class Channel:
-    """A channel of gRPC, which is made anew once its certificates have changed.
+    """A channel of gRPC, which is made anew when its certificates change, or no answer comes.
 
     gRPC does not tell why TLS failed, but in a text of its library. So after a failure a connection
     of our own is tried, whose errors say what to change.
@@ -52,13 +56,17 @@ class Channel:
         endpoint: where the controller listens.
         timeout: seconds for which a channel that is replaced may go on with its calls.
         tls: the TLS of the channel; None for none.
+
+    Attributes:
+        number: how often it was made anew.
     """
 
     def __init__(self, endpoint: Endpoint, *, timeout: float, tls: TLS | None) -> None:
+        self.number = 0
         self._endpoint = endpoint
         self._timeout = timeout
         self._tls = tls
-        self._answered = False
+        self._answered = -math.inf
         self._lock = asyncio.Lock()
         self._looked = -math.inf
         self._finding: BackendError | None = None
@@ -69,7 +77,8 @@ class Channel:
         target = str(self._endpoint)
         self._version = 0
         if self._tls is None:
-            self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+            own = (_OWN,) if self.number else ()
+            self._channel = grpc.aio.insecure_channel(target, options=(*_OPTIONS, *own))
         else:
             self._version = self._tls.version
             name = self._tls.server_name
@@ -77,27 +86,41 @@ class Channel:
             self._channel = grpc.aio.secure_channel(
                 target,
                 grpc.ssl_channel_credentials(self._tls.roots, *_shown(self._tls)),
-                # Channels with the same options share connections, and so old certificates.
-                options=(*_OPTIONS, *named, ("grpc.use_local_subchannel_pool", 1)),
+                options=(*_OPTIONS, *named, _OWN),
             )
         self._methods = _methods(self._channel)
 
     def method(self, name: str) -> Callable[..., Any]:
         """Return the callable for a method of the service, by its name in the `.proto`."""
         if self._tls is not None and self._tls.version != self._version:
-            ending = asyncio.create_task(self._channel.close(self._timeout))
-            self._ending.add(ending)  # the event loop itself keeps no task alive
-            ending.add_done_callback(self._ending.discard)
-            self._open()
+            self._replace()
         method: Callable[..., Any] = self._methods[name]
         return method
 
+    def _replace(self) -> None:
+        """Open another channel. Calls under way may end on this one."""
+        ending = asyncio.create_task(self._channel.close(self._timeout))
+        self._ending.add(ending)  # the event loop itself keeps no task alive
+        ending.add_done_callback(self._ending.discard)
+        self.number += 1
+        self._open()
+
     def answered(self) -> None:
         """Note that the controller answered a call."""
-        self._answered = True
+        self._answered = monotonic()
         self._finding = None
         if self._tls is not None:
             self._tls.accepted()
+
+    def silent(self, number: int, since: float) -> None:
+        """Note that a call had no answer in its time. If no other one had, connect anew.
+
+        Args:
+            number: the channel's number when the call began.
+            since: the monotonic time at which it began.
+        """
+        if number == self.number and self._answered < since:
+            self._replace()
 
     async def finding(self) -> BackendError | None:
         """Look why the controller cannot be reached. None if that is not for its TLS.
@@ -114,7 +137,7 @@ class Channel:
     def _look(self) -> BackendError | None:
         timeout = min(_LOOK, self._timeout)
         if self._tls is None:
-            if self._answered or not speaks_tls(self._endpoint, timeout):
+            if self._answered > -math.inf or not speaks_tls(self._endpoint, timeout):
                 return None
             return ProtocolError(
                 f"the controller at {self._endpoint} speaks TLS, and its address asks for none",

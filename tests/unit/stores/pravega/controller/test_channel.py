@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import ssl
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,13 +17,17 @@ from sluice.errors import (
     BackendError,
     CertificateRejected,
     ProtocolError,
+    StoreTimeout,
     StoreUnavailable,
 )
 from sluice.stores.credentials import Credentials
 from sluice.stores.pravega.controller import channel as channel_module
+from sluice.stores.pravega.controller.channel import Channel
+from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.trust import ClientCertificate, Trust
 from support.store.controllers import controller
+from support.wire.faulty_wire import Client, FaultyWire
 from support.wire.tls_front import TLSFront
 from support.wire.tls_names import accept, server
 
@@ -36,11 +43,11 @@ ADDRESS = "spec.pravega.controllerURI"
 
 @contextmanager
 def client(
-    port: int, trust: Trust | None, *, login: Credentials | None = None
+    port: int, trust: Trust | None, *, login: Credentials | None = None, call: float = 10
 ) -> Iterator[PravegaStore]:
     """Yield a store whose controller listens on this port; with `trust`, by TLS."""
     uri = f"{'tls' if trust else 'tcp'}://{HOST}:{port}"
-    timeouts = StoreTimeouts(connect=5, call=10, stall=5)
+    timeouts = StoreTimeouts(connect=5, call=call, stall=5)
     store = PravegaStore(uri, credentials=login, timeouts=timeouts, trust=trust)
     try:
         yield store
@@ -177,3 +184,36 @@ def test_a_controller_behind_a_proxy_gets_the_clients_certificate(tls_names: TLS
         error = refused(store)
     assert isinstance(error, CertificateRejected)
     assert error.field == "spec.pravega.tls.clientCertificateSecretRef"
+
+
+def test_a_connection_without_answers_is_replaced_though_its_bytes_are_acknowledged() -> None:
+    """A call on it takes its whole time. The next one has another connection, and succeeds."""
+    with controller(None) as behind, FaultyWire((HOST, behind)) as wire:
+        us = Client(os.getpid())
+        wire.watch(us)
+        with client(wire.port, None, call=1) as store:
+            assert store.scope_exists("any")
+            wire.vanish(us, 0)
+            assert isinstance(refused(store), StoreTimeout)
+            assert store.scope_exists("any")
+            assert us.connections == 2
+
+
+def test_a_call_that_takes_too_long_costs_others_no_connection() -> None:
+    """The channel stays while other calls on it are answered, and is replaced once for many."""
+
+    async def numbers() -> list[int]:
+        endpoint, found = Endpoint(HOST, 1), []
+        channel = Channel(endpoint, timeout=1, tls=None)
+        begun = time.monotonic()
+        channel.answered()
+        channel.silent(0, begun)
+        found.append(channel.number)
+        begun = time.monotonic()
+        for _ in range(3):
+            channel.silent(0, begun)
+            found.append(channel.number)
+        await channel.close()
+        return found
+
+    assert asyncio.run(numbers()) == [0, 1, 1, 1]
