@@ -284,3 +284,4 @@ def _equal(
             yield data[:count]
             at += count
             left, data = left[count:], data[count:]
+    next(ours, None)  # a read that came to its end keeps its connection for the next one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,10 +27,11 @@ from support.engine.sources import CHUNK, REQUEST, ManualClock, events_of, put_s
 from support.model import EVENT_COUNT, Fate, ModelStore, World, segment_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sluice.core.copy.journal import Journal
     from sluice.engine.copy.report import StreamReport
+    from sluice.stores.base import Block
 
 FOLLOW = REQUEST.model_copy(update={"follow": True})
 RECORD = FOLLOW.model_copy(update={"on_truncation": "Record"})
@@ -144,6 +146,27 @@ def test_the_digest_is_that_of_all_bytes() -> None:
     chain.feed(memoryview(data))
     assert data == first + events_of([5], 7) + events_of([40], 8)
     assert report.segments[0].digest == chain.link.digest.hex()
+
+
+def test_all_that_is_read_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that is left before its end would cost its connection, each time bytes are proved."""
+    begun: list[str] = []
+    ended: list[str] = []
+    plain = ModelStore.read
+
+    def read(store: ModelStore, name: str, start: int, end: int, **how: Any) -> Iterator[Block]:
+        begun.append(name)
+        yield from plain(store, name, start, end, **how)
+        ended.append(name)
+
+    monkeypatch.setattr(ModelStore, "read", read)
+    world = World()
+    put_source(world, [20, 9])
+    report = run(world, *(lambda: write(world, 0, [40, 50], 7) for _ in range(3)))
+    assert report.outcome is Outcome.COPIED, report.error
+    left = Counter(begun) - Counter(ended)
+    assert max(left.values(), default=0) <= 1  # the wish to end interrupts a read of both streams
+    assert begun.count(segment_name(TARGET, 0)) > 3
 
 
 def test_a_byte_that_changed_in_the_target_is_found() -> None:
