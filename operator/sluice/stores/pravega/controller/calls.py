@@ -129,7 +129,7 @@ class Calls:
                 reply = await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                self._channel.silent(number, begun)
+                self._channel.silent(number)
             if missing is not None and error.code() is grpc.StatusCode.NOT_FOUND:
                 raise missing from None
             raise await self._failure(error, doing) from None

@@ -54,7 +54,7 @@ class Channel:
 
     Args:
         endpoint: where the controller listens.
-        timeout: seconds for which a channel that is replaced may go on with its calls.
+        timeout: seconds that a call may take, also on a channel that was replaced meanwhile.
         tls: the TLS of the channel; None for none.
 
     Attributes:
@@ -112,14 +112,13 @@ class Channel:
         if self._tls is not None:
             self._tls.accepted()
 
-    def silent(self, number: int, since: float) -> None:
-        """Note that a call had no answer in its time. If no other one had, connect anew.
+    def silent(self, number: int) -> None:
+        """Note that a call had no answer in its time. Connect anew if no other call had one lately.
 
         Args:
             number: the channel's number when the call began.
-            since: the monotonic time at which it began.
         """
-        if number == self.number and self._answered < since:
+        if number == self.number and monotonic() - self._answered >= self._timeout / 2:
             self._replace()
 
     async def finding(self) -> BackendError | None:

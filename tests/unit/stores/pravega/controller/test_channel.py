@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from sluice.stores.pravega.controller.channel import Channel
 from sluice.stores.pravega.names import Endpoint
 from sluice.stores.pravega.store import PravegaStore
 from sluice.stores.trust import ClientCertificate, Trust
+from support.engine.sources import ManualClock
 from support.store.controllers import controller
 from support.wire.faulty_wire import Client, FaultyWire
 from support.wire.tls_front import TLSFront
@@ -199,19 +199,19 @@ def test_a_connection_without_answers_is_replaced_though_its_bytes_are_acknowled
             assert us.connections == 2
 
 
-def test_a_call_that_takes_too_long_costs_others_no_connection() -> None:
+def test_a_call_that_takes_too_long_costs_others_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The channel stays while other calls on it are answered, and is replaced once for many."""
+    clock = ManualClock()
+    monkeypatch.setattr(channel_module, "monotonic", clock.monotonic)
 
     async def numbers() -> list[int]:
-        endpoint, found = Endpoint(HOST, 1), []
-        channel = Channel(endpoint, timeout=1, tls=None)
-        begun = time.monotonic()
+        channel, found = Channel(Endpoint(HOST, 1), timeout=30, tls=None), []
         channel.answered()
-        channel.silent(0, begun)
-        found.append(channel.number)
-        begun = time.monotonic()
-        for _ in range(3):
-            channel.silent(0, begun)
+        for seconds in (10, 10, 0, 0):
+            clock.now += seconds
+            channel.silent(0)
             found.append(channel.number)
         await channel.close()
         return found
