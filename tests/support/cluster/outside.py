@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from localcluster.release import NAMESPACE
-from support.until import PATIENTLY
+from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,15 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
 
     The tests' operator leaves these alone. Another one, such as the demo's, is stopped.
     """
-    there = kube.kubectl("get", *_INSTALLED, "--output=name", "--ignore-not-found").strip()
-    if not there or EXCLUDED in kube.kubectl("get", *_CONFIG, "--output=yaml"):
+
+    def installed() -> list[str] | None:
+        """Return both objects, or empty texts; None while Helm has only one of them."""
+        ask = ("--output=yaml", "--ignore-not-found")
+        found = [kube.kubectl("get", *one, *ask) for one in (_INSTALLED, _CONFIG)]
+        return found if all(found) or not any(found) else None
+
+    there, config = until("Sluice is installed or not, and not halfway", installed)
+    if not there or EXCLUDED in config:
         yield
         return
     before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
