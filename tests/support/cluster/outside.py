@@ -38,7 +38,9 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
         found = [kube.kubectl("get", *one, *ask) for one in (_INSTALLED, _CONFIG)]
         return found if all(found) or not any(found) else None
 
-    there, config = until("Sluice is installed or not, and not halfway", installed)
+    found = until("Sluice is installed or not, and not halfway", installed)
+    assert found is not None
+    there, config = found
     if not there or EXCLUDED in config:
         yield
         return
