@@ -50,7 +50,7 @@ PATIENCE = 300.0
 STAGES = 6
 GATEWAY = "service/sluice-gateway"
 GATEWAY_PORT = 80
-VIEWERS = "demo-gateway"
+VIEWERS = "demo-gateway"  # the Secret that gives viewers access
 
 BOLD, DIM, RED, GREEN = "1", "2", "1;31", "1;32"
 

@@ -90,7 +90,7 @@ class OwnCluster(Cluster):
         ]
 
     def make_volume(self, namespace: str, claim: str) -> None:
-        """Make a volume for a claim: a directory of this machine, which `down` wipes."""
+        """Make a volume for a claim: a directory of this machine. `down` deletes it with `wipe`."""
         name = f"{namespace}-{claim}"
         folder = self._layout.state / "volumes" / name
         self.kubectl("delete", "persistentvolume", name, "--ignore-not-found")

@@ -2,7 +2,7 @@
 
 Flink 1.11 is the newest whose connector for Pravega is in Maven Central. It does not know Java 17,
 so packages of the JDK are opened for it. Rows come at least once: with `exactly-once`, this
-connector's transactions write none to a Pravega of today.
+connector's transactions write none to Pravega 0.13.
 """
 
 from __future__ import annotations

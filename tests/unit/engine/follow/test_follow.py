@@ -149,7 +149,7 @@ def test_the_digest_is_that_of_all_bytes() -> None:
 
 
 def test_all_that_is_read_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read that is left before its end would cost its connection, each time bytes are proved."""
+    """Comparisons read source and target to the end. A read that is left costs its connection."""
     begun: list[str] = []
     ended: list[str] = []
     plain = ModelStore.read

@@ -47,7 +47,7 @@ _EVERY: Final = 2.0
 
 
 class Channel:
-    """A channel of gRPC, which is made anew when its certificates change, or no answer comes.
+    """A channel of gRPC. It is made anew if its certificates change, or if no answer comes.
 
     gRPC does not tell why TLS failed, but in a text of its library. So after a failure a connection
     of our own is tried, whose errors say what to change.
@@ -113,7 +113,10 @@ class Channel:
             self._tls.accepted()
 
     def silent(self, number: int) -> None:
-        """Note that a call had no answer in its time. Connect anew if no other call had one lately.
+        """Note that a call had no answer in its time. Connect anew if no other succeeded lately.
+
+        A connection may be dead though something on the way acknowledges its bytes. If only this
+        call is slow, the others keep the connection.
 
         Args:
             number: the channel's number when the call began.
