@@ -135,14 +135,14 @@ USER 65532:65532
 ENTRYPOINT ["tini", "--", "/opt/sluice/bin/entrypoint"]
 CMD ["sluice", "--help"]
 
-# What queries load and copies do not: jars of PySpark, and Python's packages of the extra `tables`.
+# What queries load and copies do not: jars of PySpark, and Python's packages of the extra `verify`.
 FROM tools AS query-parts
 COPY pyproject.toml uv.lock docker/query-jars /src/
 RUN cd /src \
  && export PYTHONHASHSEED=0 \
- && /opt/tools/bin/uv export -q --no-cache --frozen --no-dev --no-emit-project --extra tables \
+ && /opt/tools/bin/uv export -q --no-cache --frozen --no-dev --no-emit-project --extra verify \
       -o all.txt \
- && awk '/^[a-z]/ {on = /^(pyspark|msgspec)==/} on' all.txt >wanted.txt \
+ && awk '/^[a-z]/ {on = /^(pyspark|msgspec|duckdb|sqlglot)==/} on' all.txt >wanted.txt \
  && /opt/tools/bin/install wanted.txt packages \
  && mkdir /src/jars \
  && (cd packages/pyspark/jars \

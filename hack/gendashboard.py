@@ -142,6 +142,12 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "s",
             "Windows that end before the watermark are closed. It stands while no event comes.",
         ),
+        Panel(
+            "Queries with wrong results",
+            f"sum(max {_BY_NAME} (sluice_query_results_differ))",
+            "differ",
+            means="As their last verification found. The condition Verified says more.",
+        ),
     ),
     "Scopes": (
         Panel("ScopeCopies", 'sum by (state) (sluice_copies{kind="ScopeCopy"})', "{{state}}"),

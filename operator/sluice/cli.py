@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "position": "positions",
     "query": "query",
     "query-driver": "query_pods",
+    "query-verifier": "query_pods",
     "restore": "cluster.restore",
     "resume": "cluster.verbs",
     "retry": "cluster.verbs",

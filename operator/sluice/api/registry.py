@@ -323,6 +323,7 @@ KINDS: Final = (
             Column("Result", ".status.result", wide=True),
             Column("Version", ".status.version.number", "integer", wide=True),
             Column("Batch", ".status.progress.batch", "integer", wide=True),
+            Column("Verified", '.status.conditions[?(@.type=="Verified")].status', wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),
         ),
         conditions={
@@ -334,6 +335,9 @@ KINDS: Final = (
             ConditionType.STALLED: "The query cannot continue until the spec, the store or the "
             "data is changed. Absent otherwise.",
             ConditionType.SUSPENDED: "spec.suspend is true, and no pod of the query runs.",
+            ConditionType.VERIFIED: "The last verification found in each sink the rows that "
+            "another engine computes. False: they differ. Unknown: it could not compare them. Only "
+            "with spec.verify, from the end of the first one on.",
         },
     ),
 )

@@ -156,6 +156,7 @@ class ByName:
         ]
         rows: list[tuple[tuple[str, ...], float]] = []
         late, lag, watermark = rows[:], rows[:], rows[:]
+        differ, verified = rows[:], rows[:]
         for kind, body in self._shared("queries", queries):
             labels, progress = _labels(kind, body), body["status"]["progress"]
             rows.append((labels, float(progress.get("rows", 0))))
@@ -166,10 +167,18 @@ class ByName:
             until = _instant(progress.get("watermark"))
             if until is not None:
                 watermark.append((labels, until.timestamp()))
+            if body["spec"].get("verify") is not None:
+                differ.append((labels, float(says(body, "Verified", "False"))))
+                known = body["status"].get("verification") or {}
+                good = _instant(known.get("lastSuccessTime"))
+                if good is not None:
+                    verified.append((labels, good.timestamp()))
         self._metrics.replace("sluice_query_rows", rows)
         self._metrics.replace("sluice_query_late_events", late)
         self._metrics.replace("sluice_query_lag_bytes", lag)
         self._metrics.replace("sluice_query_watermark_timestamp_seconds", watermark)
+        self._metrics.replace("sluice_query_results_differ", differ)
+        self._metrics.replace("sluice_query_verified_timestamp_seconds", verified)
 
     def _resources(self) -> None:
         every = [(kind, body) for kind in OWN.values() for body in self._mirror.all(kind)]

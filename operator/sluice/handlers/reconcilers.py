@@ -119,7 +119,9 @@ def _queries(parts: Parts) -> Reconciles:
         cluster=parts.cluster,
         threads=parts.threads,
     )
-    performer = QueryPerformer(parts.api, hold_secrets=parts.settings.stores.hold_secrets)
+    performer = QueryPerformer(
+        parts.api, parts.recorder, hold_secrets=parts.settings.stores.hold_secrets
+    )
     return Reconciler(parts.api, QueryWorkings(observer, performer), parts.statuses, parts.mirror)
 
 

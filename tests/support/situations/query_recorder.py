@@ -14,8 +14,9 @@ from sluice.core.reconcile.queries.decide import (
     asks_stores,
     reconcile_query,
 )
+from sluice.core.reconcile.queries.verifying import times as verify_times
 from sluice.core.reconcile.queries.world import Protect, QueryWorld, StartDriver, Unprotect
-from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name
+from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name, verifier_name
 from sluice.core.values.trouble import Trouble
 from sluice.kube.api.objects import QUERY_FINALIZER, parse, query_seen
 from support.cases import resources
@@ -37,6 +38,7 @@ class QueryRecorder(Recorder):
     Attributes:
         ledger: the content of the ledger.
         jobs: the attempts whose Jobs exist.
+        verifiers: the Jobs of verifications that exist.
         lag: bytes that the sources have behind the last batch.
     """
 
@@ -45,6 +47,7 @@ class QueryRecorder(Recorder):
         self.body["spec"] |= spec
         self.ledger = LedgerState()
         self.jobs: tuple[JobSeen, ...] = ()
+        self.verifiers: tuple[JobSeen, ...] = ()
         self.lag: int | None = 0
 
     def look(self, **world: Any) -> QueryDecision:
@@ -80,6 +83,13 @@ class QueryRecorder(Recorder):
         about = {"attempt": number, "phase": phase, "started": self.now, "pod": pod, **more}
         job = JobSeen(name=job_name(self.body["metadata"]["uid"], number), **about)
         self.jobs = (*(one for one in self.jobs if one.attempt < number), job)
+
+    def verifies(self, phase: JobPhase, number: int = 1, **more: Any) -> None:
+        """Put the Job of a verification into a phase."""
+        pod = None if phase is JobPhase.PENDING else "pod"
+        about = {"attempt": number, "phase": phase, "started": self.now, "pod": pod, **more}
+        job = JobSeen(name=verifier_name(self.body["metadata"]["uid"], number), **about)
+        self.verifiers = (*(one for one in self.verifiers if one.attempt != number), job)
 
     def write(self, batch: int = 0, rows: int = 3) -> None:
         """Let the driver take the ledger and write a batch, and the operator see it."""
@@ -123,10 +133,16 @@ class QueryRecorder(Recorder):
     def _seen(self) -> QuerySeen:
         resource = parse(self.body, StreamQuery)
         seen = query_seen(self.body, resource, query_id(resource, cluster="c"))
-        return replace(seen, deleted=self.deleted)
+        due, later = verify_times(seen.spec.verify, seen.status.verification, now=self.now)
+        return replace(seen, deleted=self.deleted, verify_due=due, verify_later=later)
 
     def _world(self, **world: Any) -> QueryWorld:
-        usual: dict[str, Any] = {"now": self.now, "stores": (READY, READY), "jobs": self.jobs}
+        usual: dict[str, Any] = {
+            "now": self.now,
+            "stores": (READY, READY),
+            "jobs": self.jobs,
+            "verifiers": self.verifiers,
+        }
         return QueryWorld(**usual | world)
 
     def _write(self, decision: QueryDecision) -> None:

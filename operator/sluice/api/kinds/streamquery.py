@@ -18,6 +18,7 @@ from sluice.api.fields.common import (
     StoreName,
     only,
 )
+from sluice.api.fields.query_verify import QueryVerifySpec
 from sluice.api.fields.ranges import Begin
 from sluice.api.fields.running import DEFAULT_PROFILE, DriverSpec
 from sluice.api.scalars.quantities import Bytes
@@ -272,6 +273,12 @@ class StreamQuerySpec(ApiModel):
         description="What to do if the query or a source is changed. Refuse: the query stops, and "
         "says what was changed. Restart: it goes on as a new version, behind the last event that "
         "it has read, with empty windows.",
+    )
+    verify: QueryVerifySpec | None = Field(
+        default=None,
+        description="When another engine computes the results anew, and compares them with the "
+        "sinks, in a pod of its own. The condition Verified tells what it found. Only in a "
+        "cluster; the command line has sluice query verify.",
     )
     suspend: Annotated[bool, Field(strict=True)] = Field(
         default=False,

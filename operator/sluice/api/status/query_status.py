@@ -50,6 +50,51 @@ class QueryProgressStatus(StatusModel):
     time: Time | None = Field(default=None, description="When this was read.")
 
 
+class QueryVerificationStatus(StatusModel):
+    """The verification of a query's results that goes on, or the last one."""
+
+    number: Number = Field(default=0, description="How many verifications have begun.")
+    scheduled_time: Time | None = Field(
+        default=None,
+        description="When it was due, by spec.verify.schedule. Absent if it was due for another "
+        "reason.",
+    )
+    last_handled_requested_at: Token | None = Field(
+        default=None,
+        description="The value of the annotation sluice.dev/verifyRequestedAt for which a "
+        "verification began last.",
+    )
+    job_ref: ObjectRef | None = Field(default=None, description="The Job that carries it out.")
+    start_time: Time | None = Field(default=None, description="When it began.")
+    completion_time: Time | None = Field(default=None, description="When its result was known.")
+    result: ShortText | None = Field(
+        default=None,
+        description="Equal; Different; Inconclusive if the query has left out late events, which "
+        "the other engine counts; NotRun if nothing was compared. Absent while it goes on.",
+    )
+    message: Text | None = Field(default=None, description="What it does, waits for, or has found.")
+    version: Count | None = Field(default=None, description="The version that was verified.")
+    batch: Count | None = Field(default=None, description="The last batch that was compared.")
+    rows: Count | None = Field(
+        default=None, description="The rows that all sinks have of the version, up to that batch."
+    )
+    missing: Count | None = Field(
+        default=None, description="Rows that were computed, and that sinks lack."
+    )
+    extra: Count | None = Field(
+        default=None, description="Rows that sinks have, and that were not computed."
+    )
+    last_success_time: Time | None = Field(
+        default=None, description="When results were last found to be equal."
+    )
+    next_time: Time | None = Field(default=None, description="When the next one is due.")
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun, and its end is not known."""
+        return self.start_time is not None and self.completion_time is None
+
+
 class StreamQueryStatus(ResourceStatus):
     """Which version of the query runs, and how far it is."""
 
@@ -69,6 +114,9 @@ class StreamQueryStatus(ResourceStatus):
         default=None, description="The version that runs, or ran last."
     )
     progress: QueryProgressStatus | None = Field(default=None, description="How far the query is.")
+    verification: QueryVerificationStatus | None = Field(
+        default=None, description="The verification that goes on, or the last one."
+    )
     job_ref: ObjectRef | None = Field(
         default=None, description="The Job of the attempt that runs, or ran last."
     )

@@ -177,6 +177,20 @@ METRICS: Final = (
         "windows.",
     ),
     Metric(
+        "sluice_query_results_differ",
+        "gauge",
+        BY_NAME,
+        "1 if a verification found that the results of a StreamQuery are wrong, and none has found "
+        "them right since; else 0. Only with spec.verify.",
+    ),
+    Metric(
+        "sluice_query_verified_timestamp_seconds",
+        "gauge",
+        BY_NAME,
+        "End of the last verification that found the results of a StreamQuery right, as Unix time. "
+        "Absent before the first.",
+    ),
+    Metric(
         "sluice_resource_state",
         "gauge",
         (*BY_NAME, "state"),

@@ -24,7 +24,7 @@ class Place(StrEnum):
     READY = "Ready"
     """In the condition Ready and those that go with it, and in an event when it is new."""
     VERIFIED = "Verified"
-    """In the condition Verified."""
+    """In the condition Verified; of a query also in an event when a verification ends."""
     RESTORE_VERIFIED = "RestoreVerified"
     """In the condition RestoreVerified, and in an event when a drill ends."""
     DRIFTED = "Drifted"
@@ -280,6 +280,40 @@ NORMAL: Final = (
         "that takes longer than the time between two drills.",
         warning=True,
         place=Place.RESTORE_VERIFIED,
+    ),
+    Reason(
+        "ResultsMatch",
+        QUERY,
+        "The last verification computed the results anew by another engine, and found the same "
+        "rows in each sink.",
+        place=Place.VERIFIED,
+    ),
+    Reason(
+        "ResultsDiffer",
+        QUERY,
+        "The last verification found rows missing in a sink, or too many. `status.verification` "
+        "has the numbers.",
+        "Run `sluice query verify`, which shows some of these rows. Rows that another program "
+        "wrote into a sink are too many. Else report it.",
+        warning=True,
+        place=Place.VERIFIED,
+    ),
+    Reason(
+        "ResultsInconclusive",
+        QUERY,
+        "The last verification found rows that differ, and the query has left out late events, "
+        "which the other engine counts. So the results may be right.",
+        "Set a longer `latenessSeconds` in the next version of the query if this matters.",
+        place=Place.VERIFIED,
+    ),
+    Reason(
+        "VerificationNotRun",
+        QUERY,
+        "The last verification compared nothing, which says nothing about the results.",
+        "Correct what the message names: mostly a stream that has lost events which the query has "
+        "read, a query that the other engine cannot compute, or too little time or memory.",
+        warning=True,
+        place=Place.VERIFIED,
     ),
     Reason(
         "Suspended",

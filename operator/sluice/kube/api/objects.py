@@ -23,6 +23,7 @@ from sluice.core.reconcile.copies.drill.seen import times as drill_times
 from sluice.core.reconcile.copies.scheduled.seen import ScheduledScopeSeen, times
 from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
+from sluice.core.reconcile.queries.verifying import times as verify_times
 from sluice.core.reconcile.queries.world import QuerySeen
 from sluice.kube.api.kinds import (
     COPIES,
@@ -68,6 +69,7 @@ QUERY_FINALIZER: Final = FINALIZERS[STREAM_QUERY]
 IN_USE_FINALIZER: Final = FINALIZERS[STREAM_STORE]
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 DRILL_REQUESTED_AT: Final = f"{GROUP}/drillRequestedAt"
+VERIFY_REQUESTED_AT: Final = f"{GROUP}/verifyRequestedAt"
 FORCE_ORPHAN: Final = f"{GROUP}/force-orphan"
 
 
@@ -116,8 +118,16 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
 
 
 def query_seen(body: Object, resource: StreamQuery, query_id: str) -> QuerySeen:
-    """Return a StreamQuery as its reconcile function needs it."""
+    """Return a StreamQuery as its reconcile function needs it.
+
+    Raises:
+        InvalidSpec: its schedule never comes due.
+    """
     meta = body["metadata"]
+    status = StreamQueryStatus.read(body.get("status"))
+    due: tuple[datetime | None, datetime | None] = (None, None)
+    if not is_deleting(body):  # as in _times
+        due = verify_times(resource.spec.verify, status.verification, now=datetime.now(UTC))
     return QuerySeen(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -125,8 +135,11 @@ def query_seen(body: Object, resource: StreamQuery, query_id: str) -> QuerySeen:
         generation=meta.get("generation", 0),
         query_id=query_id,
         spec=resource.spec,
-        status=StreamQueryStatus.read(body.get("status")),
+        status=status,
         requested_at=requested_at(body),
+        verify_requested_at=requested_at(body, VERIFY_REQUESTED_AT),
+        verify_due=due[0],
+        verify_later=due[1],
         finalizer=has_finalizer(body, QUERY_FINALIZER),
         deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),

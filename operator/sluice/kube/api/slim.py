@@ -106,6 +106,8 @@ def _slim_status(kind: Kind, status: Object) -> Object:
     kept = {name: value for name, value in status.items() if name in names}
     if isinstance(drill := status.get("drill"), dict):
         kept["drill"] = {name: it for name, it in drill.items() if name in _OF_DRILL}
+    if isinstance(known := status.get("verification"), dict) and "lastSuccessTime" in known:
+        kept["verification"] = {"lastSuccessTime": known["lastSuccessTime"]}
     return kept | {"conditions": _slim_conditions(status)}
 
 

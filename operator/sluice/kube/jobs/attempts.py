@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sluice.core.reconcile.shared.jobs import VERIFIER_PREFIX
 from sluice.kube.api.kinds import EVENT, JOB, POD
 from sluice.kube.api.names import UID_LABEL, copy_of, is_child, is_pod_of
 from sluice.kube.api.slim import slim
@@ -100,17 +101,45 @@ class Attempts:
             latest = _latest(found, child, host)
         jobs = []
         for job in sorted((one for one in found if _is_attempt(one, child)), key=attempt_of):
-            own, place = drivers_of(job, pods), job["metadata"]["namespace"]
-            state = job_seen(job, own, (), runtime=runtime)
-            starts = state.active and state.trouble is None and not _any_started(own)
-            if starts and job is latest:  # of all others it only counts that they are there
-                events = await events_about(self._api, place, [job, *own])
-                state = job_seen(job, own, events, runtime=runtime)
+            place = job["metadata"]["namespace"]
+            # Of all others than the latest it only counts that they are there.
+            state = await self._job_seen(job, pods, runtime=runtime, asks=job is latest)
             if place != child.namespace:
                 trouble = hushed(state.trouble, state.name, place)
                 state = replace(state, away=place, trouble=trouble, words="")
             jobs.append(replace(state, stray=_is_stray(job, child, host)))
         return tuple(jobs)
+
+    async def verifiers(self, child: Child, *, glance: bool) -> tuple[JobSeen, ...]:
+        """Return the Jobs that verify the results of a query, by number.
+
+        Args:
+            child: the query, as its objects name it.
+            glance: whether what the watches have shown is enough.
+        """
+        place, uid = child.namespace, child.uid
+        found = self._seen(JOB, [place], uid) if glance else await self._listed(JOB, [place], uid)
+        own = [job for job in found if is_verifier(job) and child.has(job)]
+        if not own:
+            return ()
+        pods = self._seen(POD, [place], uid) if glance else await self._listed(POD, [place], uid)
+        return tuple(
+            [
+                await self._job_seen(job, pods, runtime=None, asks=not glance)
+                for job in sorted(own, key=attempt_of)
+            ]
+        )
+
+    async def _job_seen(
+        self, job: Object, pods: Iterable[Object], *, runtime: str | None, asks: bool
+    ) -> JobSeen:
+        """Return a Job; with `asks`, with the events that tell why no pod of it starts."""
+        own = drivers_of(job, pods)
+        state = job_seen(job, own, (), runtime=runtime)
+        if asks and state.active and state.trouble is None and not _any_started(own):
+            events = await events_about(self._api, job["metadata"]["namespace"], [job, *own])
+            state = job_seen(job, own, events, runtime=runtime)
+        return state
 
     async def pods(self, places: Sequence[str], seen: CopySeen, *, glance: bool = False) -> int:
         """Count a copy's driver and executor pods that are not gone.
@@ -187,8 +216,13 @@ async def events_about(api: Api, namespace: str, about: list[Object]) -> list[Ob
 
 
 def _is_attempt(job: Object, child: Child) -> bool:
-    """Tell whether a Job is an attempt of the copy, and none of its hooks."""
-    return child.has(job) and not is_hook(job)
+    """Tell whether a Job is an attempt, and no hook or verification."""
+    return child.has(job) and not is_hook(job) and not is_verifier(job)
+
+
+def is_verifier(job: Object) -> bool:
+    """Tell whether a Job has the name of one that verifies results. Labels prove nothing."""
+    return str(job["metadata"]["name"]).startswith(VERIFIER_PREFIX)
 
 
 def _latest(jobs: Iterable[Object], child: Child, host: str | None) -> Object | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import ValidationError
 
 from sluice.core.archive.recorded import Recorded
+from sluice.core.query.recount import Recount
 from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen
+from sluice.core.values.model import Frozen
 from sluice.core.values.trouble import Trouble
 from sluice.errors import (
     DriverEvicted,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.kube.api.kinds import Object
+
+M = TypeVar("M", bound=Frozen)
 
 _NUMBER: Final = re.compile("[0-9]{1,9}")
 
@@ -104,7 +108,7 @@ def job_seen(
     if phase is JobPhase.PENDING:
         trouble, words = _not_starting(pods, events), _pending(pods)
     elif phase is JobPhase.FAILED:
-        trouble = _why_failed(pods)
+        trouble = _timed_out(job) or _why_failed(pods)
     notes = meta.get("annotations", {})
     made_for = notes.get(RUNTIME_ANNOTATION)
     return JobSeen(
@@ -117,7 +121,8 @@ def job_seen(
         words=words,
         deleting="deletionTimestamp" in meta,
         outdated=runtime is not None and made_for != runtime,
-        recorded=_recorded(pods) if phase is JobPhase.SUCCEEDED else None,
+        recorded=_told(pods, "recorded", Recorded) if phase is JobPhase.SUCCEEDED else None,
+        recount=_told(pods, "recount", Recount) if phase is JobPhase.SUCCEEDED else None,
         follower=FOLLOWS_ANNOTATION in notes,
         pod=newest["metadata"]["name"] if newest is not None and started else None,
         waiting=None if newest is None or started else time_of(_made(newest)),
@@ -257,6 +262,15 @@ def _pending(pods: Sequence[Object]) -> str:
     return _short(f"pod {name} is {status.get('phase', 'new')}: {'; '.join(said)}")
 
 
+def _timed_out(job: Object) -> Trouble | None:
+    """Tell that a Job had too little time; None if that is not why it failed."""
+    failed = _condition(job, "Failed") or {}
+    if failed.get("reason") != "DeadlineExceeded":
+        return None
+    said = _short(failed.get("message") or "it was not done in time")
+    return Trouble.of(DriverLost(f"Kubernetes ended the Job: {said}"))
+
+
 def _why_failed(pods: Sequence[Object]) -> Trouble:
     """Tell why an attempt failed: by the driver's termination message, or by its pod's status."""
     for pod in reversed(pods):  # of a follower's pods the last one tells
@@ -282,14 +296,14 @@ def _why_failed(pods: Sequence[Object]) -> Trouble:
     return Trouble.of(DriverLost("the driver's pod is gone"))
 
 
-def _recorded(pods: Sequence[Object]) -> Recorded | None:
-    """Return the facts of an archive from a successful driver's message; None if it has none."""
+def _told(pods: Sequence[Object], key: str, model: type[M]) -> M | None:
+    """Return the report in a successful pod's message; None if it has none that can be read."""
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses") or []:
             ended = container.get("state", {}).get("terminated") or {}
             try:
                 said = json.loads(ended.get("message") or "")
-                return Recorded.model_validate(said["recorded"])
+                return model.model_validate(said[key])
             except (ValueError, RecursionError, TypeError, LookupError):  # also pydantic's
                 continue
     return None

@@ -35,7 +35,7 @@ REQUEST_FILE: Final = "request.json"
 CHECKPOINTS_DIR: Final = "/var/run/sluice/checkpoints"
 
 _CHECKPOINTS: Final = "checkpoints"
-_LEAST_HEAP: Final = 256 << 20
+_LEAST: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class QueryJob:
 def runtime_hash(job: QueryJob) -> str:
     """Return a hash of the query and its runtime. A Job with another hash is replaced."""
     parts = [
-        _data(job),
+        request_data(job),
         job.claim,
         job.spec.runtime.model_dump_json(),
         job.profile.model_dump_json(),
@@ -92,7 +92,7 @@ def request_config_map(job: QueryJob) -> Object:
         "kind": "ConfigMap",
         "metadata": job.child.metadata(name, "run", **{ATTEMPT_LABEL: str(job.attempt)}),
         "immutable": True,
-        "data": {REQUEST_FILE: _data(job)},
+        "data": {REQUEST_FILE: request_data(job)},
     }
 
 
@@ -122,18 +122,40 @@ def query_job(job: QueryJob) -> Object:
 
 
 def _pod(job: QueryJob) -> Object:
+    pod = query_pod(
+        job,
+        run_name(job_name(job.child.uid, job.attempt)),
+        job.attempt,
+        [
+            f"--checkpoints-dir={CHECKPOINTS_DIR}",
+            f"--slots={job.profile.slots}",
+            f"--heap={half_of_memory(job)}",
+        ],
+    )
+    claim = {"claimName": job.claim}
+    pod["volumes"].append({"name": _CHECKPOINTS, "persistentVolumeClaim": claim})
+    mount = {"name": _CHECKPOINTS, "mountPath": CHECKPOINTS_DIR}
+    pod["containers"][0]["volumeMounts"].append(mount)
+    return pod
+
+
+def query_pod(
+    job: QueryJob, run: str, number: int, options: list[str], *, command: str = "query-driver"
+) -> Object:
+    """Build the spec of a pod that reads a query's request and reaches its stores.
+
+    Args:
+        job: the query.
+        run: the name of the ConfigMap with the request.
+        number: the number of the pod's Job.
+        options: options of the command, besides those of the request.
+        command: Sluice's command that the pod runs.
+    """
     size = job.profile.query
     volumes, mounts = mounted_volumes(job.addresses, scratch=size.scratch_size)
-    run = {"name": run_name(job_name(job.child.uid, job.attempt))}
-    volumes += [
-        {"name": "run", "configMap": run},
-        {"name": _CHECKPOINTS, "persistentVolumeClaim": {"claimName": job.claim}},
-    ]
-    mounts += [
-        {"name": "run", "mountPath": RUN_DIR, "readOnly": True},
-        {"name": _CHECKPOINTS, "mountPath": CHECKPOINTS_DIR},
-    ]
-    resources = sized(size, job.spec.runtime.driver.resources)
+    volumes.append({"name": "run", "configMap": {"name": run}})
+    mounts.append({"name": "run", "mountPath": RUN_DIR, "readOnly": True})
+    sha256 = hashlib.sha256(request_data(job).encode()).hexdigest()
     return shared_pod(job.profile, job.settings) | {
         "automountServiceAccountToken": False,
         "restartPolicy": "Never",
@@ -144,9 +166,17 @@ def _pod(job: QueryJob) -> Object:
             | {
                 "name": "driver",
                 "image": job.settings.queries.image,
-                "args": _arguments(job, _heap(resources)),
-                "env": _environment(job),
-                "resources": resources,
+                "args": [
+                    "sluice",
+                    "--log-json",
+                    "--log-level=info",
+                    command,
+                    f"--request={RUN_DIR}/{REQUEST_FILE}",
+                    f"--request-sha256={sha256}",
+                    *options,
+                ],
+                "env": _environment(job, number),
+                "resources": sized(size, job.spec.runtime.driver.resources),
                 "terminationMessagePolicy": "File",
                 "volumeMounts": mounts,
             }
@@ -154,37 +184,28 @@ def _pod(job: QueryJob) -> Object:
     }
 
 
-def _arguments(job: QueryJob, heap: int) -> list[str]:
-    return [
-        "sluice",
-        "--log-json",
-        "--log-level=info",
-        "query-driver",
-        f"--request={RUN_DIR}/{REQUEST_FILE}",
-        f"--request-sha256={hashlib.sha256(_data(job).encode()).hexdigest()}",
-        f"--checkpoints-dir={CHECKPOINTS_DIR}",
-        f"--slots={job.profile.slots}",
-        f"--heap={heap}",
-    ]
-
-
-def _environment(job: QueryJob) -> list[Object]:
+def _environment(job: QueryJob, number: int) -> list[Object]:
     values = {
         "SLUICE_CREDENTIALS_DIR": CREDENTIALS_DIR,
         "SLUICE_VOLUMES_DIR": VOLUMES_DIR,
         "SLUICE_RESOURCE": str(job.child),
-        "SLUICE_ATTEMPT": str(job.attempt),
+        "SLUICE_ATTEMPT": str(number),
         "HOME": "/tmp",  # noqa: S108 - the pod's own emptyDir
     }
     plain = [{"name": name, "value": value} for name, value in values.items()]
     return [*plain, *own_fields(), *trace_variables(job.settings.tracing, job.trace)]
 
 
-def _heap(resources: Object) -> int:
-    """Return the bytes of the JVM's heap: half of the pod's memory. Python has the rest."""
+def half_of_memory(job: QueryJob) -> int:
+    """Return half of the bytes of a pod's memory: for the JVM, or for the other engine.
+
+    Python has the rest.
+    """
+    resources = sized(job.profile.query, job.spec.runtime.driver.resources)
     limit = (resources.get("limits") or {}).get("memory")
-    return max(_LEAST_HEAP, (Bytes("1", "100Ti").read(limit) if limit else 2 << 30) // 2)
+    return max(_LEAST, (Bytes("1", "100Ti").read(limit) if limit else 2 << 30) // 2)
 
 
-def _data(job: QueryJob) -> str:
+def request_data(job: QueryJob) -> str:
+    """Return the request as its ConfigMap has it."""
     return job.request.model_dump_json(exclude_none=True)

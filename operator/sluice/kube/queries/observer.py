@@ -149,6 +149,11 @@ class QueryObserver:
             glance=glance,
         )
         world = replace(situation.world, hindrance=hindrance, jobs=jobs)
+        if seen.spec.verify is not None or seen.status.verification is not None:
+            verifiers = await self._attempts.verifiers(
+                situation.child, glance=glance or not _concerns_verifiers(seen)
+            )
+            world = replace(world, verifiers=verifiers)
         latest, kept = latest_job(seen, world), seen.deleted is None
         # While a driver runs and may go on, its pod is there, and so is its claim.
         at_work = latest is not None and latest.active and not seen.spec.suspend
@@ -272,6 +277,14 @@ class QueryObserver:
         except SluiceError as error:
             return replace(situation, world=replace(world, trouble=Trouble.of(error)))
         return replace(situation, world=replace(world, reading=reading))
+
+
+def _concerns_verifiers(seen: QuerySeen) -> bool:
+    """Tell whether something may be decided about Jobs that verify results."""
+    known = seen.status.verification
+    if seen.spec.verify is None or seen.verify_asked or seen.verify_due is not None:
+        return True
+    return known is None or known.under_way or seen.once
 
 
 def _name(place: QueriedStream | ResultStream) -> StreamName:

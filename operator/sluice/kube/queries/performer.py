@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, assert_never
 import structlog
 
 from sluice import tracing
-from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
+from sluice.core.reconcile.queries.world import (
+    Protect,
+    StartDriver,
+    StartVerifier,
+    StopDriver,
+    StopVerifier,
+    TellVerification,
+    Unprotect,
+)
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.errors import ResourceChanged, StoreNotReady
 from sluice.kube.api import finalizers
@@ -16,11 +24,13 @@ from sluice.kube.api.kinds import STREAM_QUERY
 from sluice.kube.api.objects import QUERY_FINALIZER
 from sluice.kube.jobs import starting
 from sluice.kube.jobs.query_job import query_job, request_config_map
+from sluice.kube.jobs.verify_job import verify_config_map, verify_job
 from sluice.kube.stores.protection import hold
 
 if TYPE_CHECKING:
     from sluice.core.reconcile.queries.world import QueryAction
     from sluice.kube.api.client import Api
+    from sluice.kube.api.events import Recorder
     from sluice.kube.queries.observer import QuerySituation
 
 _log = structlog.get_logger()
@@ -31,11 +41,13 @@ class QueryPerformer:
 
     Args:
         api: the API server.
+        recorder: writes events.
         hold_secrets: whether the Secret of a StreamStore in use is held too.
     """
 
-    def __init__(self, api: Api, *, hold_secrets: bool = True) -> None:
+    def __init__(self, api: Api, recorder: Recorder, *, hold_secrets: bool = True) -> None:
         self._api = api
+        self._recorder = recorder
         self._hold_secrets = hold_secrets
 
     async def perform(self, situation: QuerySituation, action: QueryAction) -> None:
@@ -59,8 +71,13 @@ class QueryPerformer:
                 )
             case StartDriver(attempt):
                 await self._start(situation, attempt)
-            case StopDriver(job):
+            case StopDriver(job) | StopVerifier(job):
                 await starting.stop(self._api, situation.child, seen.namespace, job)
+            case StartVerifier(number):
+                await self._verify(situation, number)
+            case TellVerification(saying):
+                _log.info("results verified", reason=saying.reason, message=saying.message)
+                await self._recorder.say(situation.body, saying, action="Verify")
             case _:
                 assert_never(action)
 
@@ -98,3 +115,17 @@ class QueryPerformer:
             self._api, job.child, query_job(job), request_config_map(job)
         )
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _verify(self, situation: QuerySituation, number: int) -> None:
+        """Make the Job of a verification and its ConfigMap, or adopt them.
+
+        Raises:
+            QuotaExceeded, PodRefused, StoreNotReady: see `_start`.
+        """
+        if situation.job is None:
+            raise StoreNotReady("a StreamStore is not there")
+        job = replace(situation.job, trace=tracing.current())
+        made = await starting.start_here(
+            self._api, job.child, verify_job(job, number), verify_config_map(job, number)
+        )
+        _log.info("verification started" if made else "verification adopted", number=number)

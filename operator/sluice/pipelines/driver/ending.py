@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sluice.core.archive.recorded import Recorded
+    from sluice.pipelines.driver.termination import Report
 
 _log = structlog.get_logger()
 
@@ -31,14 +31,14 @@ _INTERRUPTED = Trouble(
 
 
 def reported(
-    name: str, log: Path | None, work: Callable[[], tuple[Trouble | None, Recorded | None]]
+    name: str, log: Path | None, work: Callable[[], tuple[Trouble | None, Report | None]]
 ) -> Trouble | None:
     """Do the work of a driver in a span, and write the termination message.
 
     Args:
         name: of the span.
         log: file for the message.
-        work: returns why it failed, if it did, and the facts of an archive.
+        work: returns why it failed, if it did, and a report for the operator.
 
     Returns:
         Why the work failed; None if it did not.

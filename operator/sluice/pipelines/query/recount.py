@@ -6,13 +6,10 @@ batch ended. Rows of windows that are still open are in no sink yet, and are lef
 
 from __future__ import annotations
 
-import tempfile
 import time
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import duckdb
 import pyarrow as pa
 
 from sluice.core.query.checks import FIELD
@@ -26,10 +23,13 @@ from sluice.engine.tables.reading import batches, stretches_between
 from sluice.engine.tables.source import StoredStream
 from sluice.errors import InvalidQuery, InvalidSpec, QueryChanged, StoreBusy
 from sluice.pipelines.query.compile import options_of, value_of
+from sluice.pipelines.query.duck import ROOM, ask, opened_database, take
 from sluice.pipelines.query.duck_sql import quoted, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
+
+    import duckdb
 
     from sluice.config import Settings
     from sluice.core.query.ledger import BatchRecord, VersionRecord
@@ -38,13 +38,8 @@ if TYPE_CHECKING:
     from sluice.engine.query.ledger import QueryLedger
     from sluice.engine.tables.source import TableSource
     from sluice.pipelines.programs.stores import Stores
+    from sluice.pipelines.query.duck import Room
     from sluice.pipelines.query.duck_sql import Translated
-
-_MEMORY: Final = "1GB"
-"""The memory of DuckDB, which then goes on on disk."""
-
-_DISK: Final = "20GB"
-"""The most that it writes there."""
 
 _EXAMPLES: Final = 5
 """Rows that a comparison shows of each kind."""
@@ -57,9 +52,6 @@ _PAUSE: Final = 0.05
 
 EXPECTED: Final = "expected rows"
 """The table of what was computed. Names of sources have no blanks, so none of them is this."""
-
-_TAKEN: Final = "taken rows"
-"""The rows that were read last, on their way into a table."""
 
 _SAME: Final = ("sql", "parameters", "keys", "emit")
 _SAME_OF_SOURCES: Final = (
@@ -80,6 +72,7 @@ class Comparison(NamedTuple):
 
     Attributes:
         sink: the stream.
+        version: the number of the query's version.
         batch: the last batch that is compared.
         rows: the rows that it has of the version.
         late: the late events of all versions. Those of closed windows are computed, and not there.
@@ -89,6 +82,7 @@ class Comparison(NamedTuple):
     """
 
     sink: StreamName
+    version: int
     batch: int
     rows: int
     late: int
@@ -126,11 +120,23 @@ class _Moment(NamedTuple):
 
 
 def recounted(
-    request: QueryRequest, ledger: QueryLedger, stores: Stores, settings: Settings
+    request: QueryRequest,
+    ledger: QueryLedger,
+    stores: Stores,
+    settings: Settings,
+    *,
+    room: Room = ROOM,
 ) -> list[Comparison]:
     """Compute the results of the version that runs, and compare each sink with them.
 
     The query may run meanwhile. Windows are closed by the watermark of its last batch.
+
+    Args:
+        request: the query.
+        ledger: its ledger.
+        stores: opens stores.
+        settings: the process's settings.
+        room: what DuckDB may take.
 
     Raises:
         InvalidQuery: the query cannot be computed anew, or has written no batch.
@@ -143,7 +149,7 @@ def recounted(
     moment = _moment(ledger, [sink for _, sink in sinks])
     _check(request, moment.version)
     text = translated(request.sql, [one.name for one in request.sources])
-    with _database() as database:
+    with opened_database(room) as database:
         places = zip(request.sources, moment.version.begins, strict=True)
         for source, begins in places:
             begin = StreamPosition.from_json(begins)
@@ -222,26 +228,6 @@ def _schema(ddl: str) -> pa.Schema:
     return pa.schema([(one.name, one.kind) for one in result_columns(ddl)])
 
 
-@contextmanager
-def _database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database in memory, which goes on on disk if it has too much."""
-    with (
-        tempfile.TemporaryDirectory(prefix="sluice-verify-") as folder,
-        duckdb.connect() as database,
-    ):
-        for setting, value in (
-            ("TimeZone", "UTC"),
-            ("memory_limit", _MEMORY),
-            ("temp_directory", folder),
-            ("max_temp_directory_size", _DISK),
-            # The text of a query is a user's: it reaches no file and no network.
-            ("enable_external_access", False),
-        ):
-            database.execute(f"SET {setting} = ?", [value])
-        database.execute("SET lock_configuration = true")
-        yield database
-
-
 def _load(
     database: duckdb.DuckDBPyConnection,
     name: str,
@@ -251,16 +237,9 @@ def _load(
 ) -> None:
     """Read what a stream has between two positions into a table."""
     empty = decoder.columns.schema.empty_table()
-    _take(database, f"CREATE TABLE {quoted(name)} AS", empty)
+    take(database, f"CREATE TABLE {quoted(name)} AS", empty)
     for batch in batches(stream, stretches_between(stream, *between), decoder):
-        _take(database, f"INSERT INTO {quoted(name)}", pa.Table.from_batches([batch]))
-
-
-def _take(database: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -> None:
-    """Execute a statement that takes rows from a table of Arrow."""
-    database.register(_TAKEN, rows)
-    _asked(partial(database.execute, f"{statement} SELECT * FROM {quoted(_TAKEN)}"))  # noqa: S608
-    database.unregister(_TAKEN)
+        take(database, f"INSERT INTO {quoted(name)}", pa.Table.from_batches([batch]))
 
 
 def _compute(
@@ -269,8 +248,8 @@ def _compute(
     """Make the table of all rows that have to be in a sink."""
     values = {one.name: value_of(one) for one in request.parameters if one.name in text.parameters}
     for view in text.views:
-        _asked(partial(database.execute, view.sql(watermark * 1000)))
-    _asked(partial(database.execute, f"CREATE TABLE {quoted(EXPECTED)} AS {text.sql}", values))
+        ask(partial(database.execute, view.sql(watermark * 1000)))
+    ask(partial(database.execute, f"CREATE TABLE {quoted(EXPECTED)} AS {text.sql}", values))
 
 
 def _compared(
@@ -303,6 +282,7 @@ def _compared(
     missing, extra, examples = differences(database, found, columns_of_both)
     return Comparison(
         sink=planned.stream,
+        version=version.number,
         batch=moment.last.batch,
         rows=_number(database, f"SELECT count(*) FROM {quoted(found)}"),  # noqa: S608 - quoted
         late=moment.late,
@@ -336,7 +316,7 @@ def differences(
         parted = f"PARTITION BY {', '.join(others)}" if others else ""
         number = f"row_number() OVER ({parted} ORDER BY {', '.join(names)})"
         sql = f"CREATE OR REPLACE TABLE {side} AS SELECT *, {number} AS nth FROM ({rows})"  # noqa: S608
-        _asked(partial(database.execute, sql))
+        ask(partial(database.execute, sql))
     paired = " AND ".join(f"e.{name} IS NOT DISTINCT FROM f.{name}" for name in [*others, "nth"])
     near = " AND ".join(
         f"(e.{name} IS NOT DISTINCT FROM f.{name} OR coalesce(abs(e.{name} - f.{name}) <= "
@@ -355,7 +335,7 @@ def differences(
         counts.append(_number(database, f"SELECT count(*) {rest}"))
         some = f"(SELECT {titled} {rest} LIMIT {_EXAMPLES})"
         shown = f"SELECT to_json(r) FROM {some} AS r"  # noqa: S608 - names of our own
-        rows_shown = _asked(partial(database.execute, shown)).fetchall()
+        rows_shown = ask(partial(database.execute, shown)).fetchall()
         examples += [f"{sign} {text}" for (text,) in rows_shown]
     return counts[0], counts[1], tuple(examples)
 
@@ -370,19 +350,5 @@ def _is_float(computed: str, there: str) -> bool:
 
 
 def _number(database: duckdb.DuckDBPyConnection, sql: str) -> int:
-    row: Any = _asked(lambda: database.execute(sql).fetchone())
+    row: Any = ask(lambda: database.execute(sql).fetchone())
     return int(row[0])
-
-
-def _asked(call: Callable[[], Any]) -> Any:
-    """Ask DuckDB something.
-
-    Raises:
-        InvalidQuery: it cannot compute this.
-    """
-    try:
-        return call()
-    except duckdb.Error as error:
-        raise InvalidQuery(
-            f"DuckDB cannot compute the query: {str(error).splitlines()[0]}", field=FIELD
-        ) from error

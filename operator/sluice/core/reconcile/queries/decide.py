@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.status import QueryStatus
 from sluice.core.reconcile.queries.world import (
     Protect,
@@ -55,7 +56,12 @@ def asks_stores(query: QuerySeen, world: QueryWorld) -> bool:
 
 
 def reconcile_query(query: QuerySeen, world: QueryWorld) -> QueryDecision:
-    """Decide what to do now."""
+    """Decide what to do now, about the driver and about a verification of the results."""
+    obstacle = _stores_trouble(query, world) or _withdrawn(world) or world.hindrance
+    return verifying.beside(query, world, _about_driver(query, world), obstacle)
+
+
+def _about_driver(query: QuerySeen, world: QueryWorld) -> QueryDecision:
     status = QueryStatus(query, world.now)
     if query.deleted is not None:
         return _deleted(query, world, status)

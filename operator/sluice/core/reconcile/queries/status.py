@@ -201,7 +201,8 @@ class QueryStatus:
         kept: dict[ConditionType, tuple[Tri, Saying]] = {
             kind: (found.status, Saying(found.reason, found.message))
             for kind in ConditionType
-            if (found := self._query.status.condition(kind)) is not None
+            if kind is not ConditionType.VERIFIED  # see _verified
+            and (found := self._query.status.condition(kind)) is not None
         }
         return self._written(kept)
 
@@ -217,9 +218,19 @@ class QueryStatus:
     def _written(self, wanted: Mapping[ConditionType, tuple[Tri, Saying]]) -> StreamQueryStatus:
         before = self._query.status
         said = conditions.merge(
-            before.conditions, wanted, generation=self._query.generation, now=self._now
+            before.conditions,
+            {**self._verified(), **wanted},
+            generation=self._query.generation,
+            now=self._now,
         )
         return before.model_copy(update={**self._change, "conditions": said})
+
+    def _verified(self) -> dict[ConditionType, tuple[Tri, Saying]]:
+        """Return what the last verification has found. It stays until the next one."""
+        found = self._query.status.condition(ConditionType.VERIFIED)
+        if found is None or self._query.spec.verify is None:
+            return {}
+        return {ConditionType.VERIFIED: (found.status, Saying(found.reason, found.message))}
 
 
 def _result(query: QuerySeen) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamquery import StreamQuerySpec
     from sluice.api.status.query_status import StreamQueryStatus
     from sluice.core.query.ledger import QueryReading
+    from sluice.core.reconcile.shared.conditions import Saying
     from sluice.core.reconcile.shared.jobs import JobSeen
     from sluice.core.values.trouble import Trouble
 
@@ -27,6 +28,9 @@ class QuerySeen:
         spec: what the user wants.
         status: what the operator has written.
         requested_at: the annotation sluice.dev/requestedAt.
+        verify_requested_at: the annotation sluice.dev/verifyRequestedAt.
+        verify_due: the time of a verification that is due by the schedule and has not begun.
+        verify_later: the time of the next one after now.
         finalizer: whether it has the finalizer.
         deleted: seconds since it was deleted; None if it was not.
         force_orphan: whether it is to go whatever still runs for it.
@@ -40,6 +44,9 @@ class QuerySeen:
     spec: StreamQuerySpec
     status: StreamQueryStatus
     requested_at: str | None = None
+    verify_requested_at: str | None = None
+    verify_due: datetime | None = None
+    verify_later: datetime | None = None
     finalizer: bool = False
     deleted: float | None = None
     force_orphan: bool = False
@@ -60,6 +67,13 @@ class QuerySeen:
         return self.requested_at not in {None, self.status.last_handled_requested_at}
 
     @property
+    def verify_asked(self) -> bool:
+        """Whether a verification is requested that has not begun."""
+        known = self.status.verification
+        handled = None if known is None else known.last_handled_requested_at
+        return self.spec.verify is not None and self.verify_requested_at not in {None, handled}
+
+    @property
     def settled(self) -> bool:
         """Whether it is done, or has failed for good, without a change or a request since."""
         return self.status.completion_time is not None and not (self.changed or self.asked)
@@ -76,6 +90,7 @@ class QueryWorld:
         hindrance: why no driver can be made: profile, image or claim; None if one can. While a
             driver runs, the claim is not looked at.
         jobs: the attempts whose Jobs still exist, the latest last.
+        verifiers: the Jobs of verifications that still exist.
         pods: pods of the query that are not gone; 0 while its driver runs or starts.
         reading: how far the query is; None if the stores were not asked.
         trouble: why they could not be asked.
@@ -85,6 +100,7 @@ class QueryWorld:
     stores: tuple[StoreSeen | Trouble | None, ...]
     hindrance: Trouble | None = None
     jobs: tuple[JobSeen, ...] = ()
+    verifiers: tuple[JobSeen, ...] = ()
     pods: int = 0
     reading: QueryReading | None = None
     trouble: Trouble | None = None
@@ -124,7 +140,30 @@ class StopDriver:
     job: str
 
 
-QueryAction = Protect | Unprotect | StartDriver | StopDriver
+@dataclass(frozen=True, slots=True)
+class StartVerifier:
+    """Make the Job of a verification, and the ConfigMap that it reads."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopVerifier:
+    """Delete the Job of a verification and its pods."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellVerification:
+    """Write an event with the result of a verification."""
+
+    saying: Saying
+
+
+QueryAction = (
+    Protect | Unprotect | StartDriver | StopDriver | StartVerifier | StopVerifier | TellVerification
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.core.values import text
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sluice.core.archive.recorded import Recorded
+    from sluice.core.query.recount import Recount
     from sluice.core.values.trouble import Trouble
 
 
@@ -40,6 +41,7 @@ class JobSeen:
         outdated: whether it was made for another runtime than the spec asks for now.
         recorded: the driver's report of an archive in a volume, after it recorded a run there.
             Only pods can look into volumes.
+        recount: the report of a verification of a query, after it compared something.
         away: the namespace that it is in, if that is not the copy's.
         follower: whether its pod follows a source, and Kubernetes replaces it.
         pod: the name of its newest pod that has started; None if there is none.
@@ -58,6 +60,7 @@ class JobSeen:
     deleting: bool = False
     outdated: bool = False
     recorded: Recorded | None = None
+    recount: Recount | None = None
     away: str | None = None
     follower: bool = False
     pod: str | None = None
@@ -77,6 +80,15 @@ def job_name(uid: str, attempt: int) -> str:
     owner and its label, never by its name.
     """
     return f"{job_prefix(uid)}{attempt:04}"
+
+
+VERIFIER_PREFIX: Final = "sluice-verify-"
+"""The beginning of the names of Jobs that verify the results of queries."""
+
+
+def verifier_name(uid: str, number: int) -> str:
+    """Return the name of the Job of a query's verification. It is not that of any attempt's Job."""
+    return f"{VERIFIER_PREFIX}{text.short_hash(uid)}-{number:04}"
 
 
 def job_prefix(uid: str) -> str:
