@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from sluice.config import StoreTimeouts
 from sluice.core.events.decoding import decoded
 from sluice.core.values.model import StreamName
+from sluice.kube.api.objects import VERIFY_REQUESTED_AT
 from sluice.stores.pravega.store import PravegaStore
 from support.cluster.gateway import gateway
 from support.cluster.mounted import MountedClaim
@@ -105,6 +106,7 @@ def test_a_query_is_exact_after_its_pod_is_killed(
                 "result": {"keys": ["customer"]},
                 "sinks": [{"stream": {**place, "stream": "amounts", "segments": 2}}],
                 "checkpoint": {"claimName": claim},
+                "verify": {},
             },
         }
     )
@@ -142,6 +144,12 @@ def test_a_query_is_exact_after_its_pod_is_killed(
     header, row = tenant.run("get", KIND, NAME).splitlines()
     assert header.split() == ["NAME", "READY", "REASON", "ROWS", "LAG", "WATERMARK", "AGE"]
     assert row.split()[:5] == [NAME, "True", "Running", str(2 * EVENTS), "0"]
+    tenant.run("annotate", KIND, NAME, f"{VERIFY_REQUESTED_AT}=now")
+    verified = tenant.until(
+        "the results are verified", lambda: tenant.condition(NAME, "Verified", KIND)
+    )
+    assert (verified["status"], verified["reason"]) == ("True", "ResultsMatch"), verified
+    assert verified["message"].startswith(f"{2 * EVENTS:,} rows of {scope}/amounts")
     tenant.run("delete", KIND, NAME)
     assert tenant.pods() == []
     assert len(rows(store, StreamName(scope=scope, stream="amounts"))) == 2 * EVENTS

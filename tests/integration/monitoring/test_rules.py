@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     Fired = set[tuple[str, str]]
     """Alerts that fire, each with the name of its resource."""
 
-OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE, BEHIND, LATE = (
+(
+    OLD,
+    NEVER,
+    MISSED,
+    LEFT_OUT,
+    LAG,
+    PROOF,
+    NOT_FOLLOWED,
+    DRILL_FAILED,
+    DRILL_LATE,
+    BEHIND,
+    LATE,
+    DIFFER,
+) = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",
     "SluiceScheduleMissed",
@@ -31,6 +44,7 @@ OLD, NEVER, MISSED, LEFT_OUT, LAG, PROOF, NOT_FOLLOWED, DRILL_FAILED, DRILL_LATE
     "SluiceQueryLagRises",
     "SluiceQueryEventsLate",
 )
+DIFFER = "SluiceQueryResultsDiffer"
 DAY = 24 * 3600
 ALWAYS = "x4000"
 """The same value at each step of the test's time, for two weeks."""
@@ -153,6 +167,7 @@ def test_every_alert_has_its_case_here() -> None:
             DRILL_LATE,
             BEHIND,
             LATE,
+            DIFFER,
         )
     }
 
@@ -290,6 +305,20 @@ def test_a_lag_that_rises_alerts_and_one_that_stands_or_falls_does_not(tmp_path:
         | followed("swings", "2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2 60 2x40")
     )
     expected = {"70m": set[tuple[str, str]](), "90m": {(LAG, "rises")}}
+    check(tmp_path, UP | series, expected)
+
+
+def test_wrong_results_of_a_query_alert_until_a_verification_finds_them_right(
+    tmp_path: Path,
+) -> None:
+    """A query whose results match never alerts."""
+
+    def query(name: str, differ: str) -> dict[str, str]:
+        labels = f'kind="StreamQuery", namespace="shop", name="{name}"'
+        return {f"sluice_query_results_differ{{{labels}}}": differ}
+
+    series = query("wrong", "0x2 1x9 0x20") | query("right", f"0{ALWAYS}")
+    expected = {"5m": set[tuple[str, str]](), "30m": {(DIFFER, "wrong")}, "90m": set()}
     check(tmp_path, UP | series, expected)
 
 

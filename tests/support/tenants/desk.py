@@ -70,9 +70,9 @@ class Desk:
         return pod
 
     @contextmanager
-    def driver(self) -> Iterator[DriverPod]:
-        """Run the next driver's pod, and kill it in the end."""
-        pod = self.waiting()
+    def driver(self, component: str = "driver") -> Iterator[DriverPod]:
+        """Run the next pod of this component's Jobs, and kill it in the end."""
+        pod = self.waiting(component)
         folder = self._folder / pod["metadata"]["name"]
         folder.mkdir()
         driver = DriverPod(self.tenant, pod, folder, self._folder)

@@ -301,3 +301,33 @@ def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
     assert bench.scrape("sluice_query_late_events") == dict.fromkeys(every, 2)
     marks = bench.scrape("sluice_query_watermark_timestamp_seconds")
     assert marks == dict.fromkeys(every, unix("2026-05-04T12:00:00Z"))
+
+
+def test_a_query_that_is_verified_has_the_result_and_its_time() -> None:
+    """Without spec.verify it has neither, whatever is left in its status."""
+    bench = Bench()
+    verification = {"lastSuccessTime": "2026-05-04T12:00:00Z", "message": "as it should be"}
+
+    def see(name: str, condition: str, *, verify: bool = True, **status: Any) -> None:
+        bench.see(
+            name,
+            STREAM_QUERY,
+            spec={"verify": {}} if verify else {},
+            status={
+                "progress": {"rows": 3},
+                "conditions": [{"type": "Verified", "status": condition}],
+                **status,
+            },
+        )
+
+    see("right", "True", verification=verification)
+    see("wrong", "False")
+    see("open", "Unknown", verification={"number": 1})
+    see("not-asked", "False", verify=False, verification=verification)
+    assert bench.scrape("sluice_query_results_differ") == {
+        "team/open": 0,
+        "team/right": 0,
+        "team/wrong": 1,
+    }
+    times = bench.scrape("sluice_query_verified_timestamp_seconds")
+    assert times == {"team/right": unix("2026-05-04T12:00:00Z")}

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.core.query.recount import Recount, SinkRecount
 from sluice.core.values.trouble import Trouble
 from sluice.errors import Category, StoreUnavailable
 from sluice.pipelines.driver import termination
@@ -60,3 +61,14 @@ def test_a_message_that_cannot_be_written_does_not_fail_the_copy(tmp_path: Path)
     """The exit code has to do then."""
     termination.write(tmp_path / "no" / "folder", TROUBLE)
     termination.write(None, TROUBLE)
+
+
+def test_the_largest_report_of_a_verification_fits_and_is_read_back() -> None:
+    """A query has at most four sinks, and names of streams are limited."""
+    sink = SinkRecount(sink=f"{'s' * 255}/{'t' * 255}", rows=1 << 61, missing=1 << 61, extra=1)
+    found = Recount(version=1 << 40, batch=1 << 40, late=1 << 40, sinks=(sink,) * 4)
+    encoded = termination.message(None, found)
+    assert len(encoded) <= termination.MAX_BYTES
+    said = json.loads(encoded)
+    assert said["outcome"] == "Succeeded"
+    assert Recount.model_validate(said["recount"]) == found

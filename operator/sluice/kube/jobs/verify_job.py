@@ -71,8 +71,7 @@ def verify_job(job: QueryJob, number: int) -> Object:
             "ttlSecondsAfterFinished": profile.failed_ttl_seconds_after_finished,
             "template": {
                 "metadata": {
-                    # As a driver, for network policies: it reaches the same stores.
-                    "labels": profile.labels | child_labels(child.uid, "driver") | labels,
+                    "labels": profile.labels | child_labels(child.uid, _COMPONENT) | labels,
                     "annotations": profile.annotations,
                 },
                 "spec": pod,

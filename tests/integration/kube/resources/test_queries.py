@@ -6,6 +6,7 @@ them (`support.cluster.kubelet`), with Spark, and kills and stops their processe
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ import yaml
 
 from sluice.config import Settings
 from sluice.core.values.model import StoreAddress, StreamName
+from sluice.engine.streams.writing import EventWriter, Routed
+from sluice.kube.api.objects import VERIFY_REQUESTED_AT as REQUESTED_AT
 from sluice.stores.connect import connect
 from support.gitops.kstatus import kstatus
 from support.store.clicks import Clicks
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)
 
 KIND = "streamquery"
+LABEL = "app.kubernetes.io/component=verifier"
 CLAIM = "checkpoints"
 
 
@@ -228,4 +232,51 @@ def test_a_query_with_an_end_is_done_and_lets_its_store_go(
         "its StreamStore is free",
         lambda: not (desk.tenant.get("sst", "main") or {})["status"].get("inUseBy"),
     )
+    desk.tenant.run("delete", KIND, query.name)
+
+
+@pytest.mark.exhaustive
+def test_results_are_verified_once_the_query_is_done_and_when_that_is_requested(
+    desk: Desk, query: Query, clicks: Clicks, store: Store
+) -> None:
+    """A pod of its own computes the rows anew, and finds the one that another program has added.
+
+    It ends where it was killed, and another operator goes by what the pod has said.
+    """
+
+    def verified(status: str) -> Object:
+        desk.tenant.until(
+            f"Verified is {status}", lambda: query.condition("Verified").get("status") == status
+        )
+        return query.condition("Verified")
+
+    clicks.write(130)
+    query.apply(mode="Once", verify={"timeoutSeconds": 300})
+    desk.drive()
+    query.until("Completed")
+    with desk.driver("verifier") as first:
+        first.process.kill()
+        first.finish()
+    assert verified("Unknown")["reason"] == "VerificationNotRun"
+    desk.tenant.run("annotate", KIND, query.name, f"{REQUESTED_AT}=once more")
+    with desk.driver("verifier") as second:
+        assert second.finish() == 0
+    said = verified("True")
+    assert said["reason"] == "ResultsMatch"
+    assert said["message"].startswith("32 rows of ")
+    row = {"start": "2026-01-01T00:00:00.000000Z", "k": "key-0", "n": 1, "total": 0}
+    sink = StreamName(scope=clicks.name.scope, stream="counts")
+    EventWriter(store, sink).write([Routed(0.0, json.dumps(row).encode())])
+    desk.tenant.run("annotate", KIND, query.name, f"{REQUESTED_AT}=and more", "--overwrite")
+    with desk.driver("verifier") as third:
+        assert third.finish() == 0
+    said = verified("False")
+    assert said["reason"] == "ResultsDiffer"
+    assert "0 are missing, 1 too many" in said["message"]
+    found = query.status["verification"]
+    assert (found["number"], found["result"], found["extra"]) == (3, "Different", 1)
+    told = [reason for reason, _ in desk.tenant.events(query.name)]
+    assert {"VerificationNotRun", "ResultsMatch", "ResultsDiffer"} <= set(told)
+    assert len(desk.tenant.get_all("jobs", labelSelector=LABEL)) == 1
+    assert query.condition()["reason"] == "Completed"
     desk.tenant.run("delete", KIND, query.name)

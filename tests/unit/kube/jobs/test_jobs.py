@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.core.query.recount import Recount, SinkRecount
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.errors import Category
 from sluice.kube.api.names import ATTEMPT_LABEL
 from sluice.kube.jobs.jobs import attempt_of, is_gone, job_seen, termination
+from sluice.pipelines.driver.termination import message as message_of
 from support.reconcile.jobs import ENDED, SAID, driver, job, look, pod, terminated
 
 if TYPE_CHECKING:
@@ -169,6 +171,50 @@ def test_a_termination_message_is_read_as_it_was_written() -> None:
         "spec.target",
     )
     assert said.retryable is False
+
+
+RECOUNT = Recount(
+    version=1, batch=7, late=0, sinks=(SinkRecount(sink="a/b", rows=9, missing=0, extra=1),)
+)
+
+
+def test_the_report_of_a_verification_is_read_as_it_was_written() -> None:
+    """A Job that has not succeeded has none."""
+    said = terminated(code=0, message=message_of(None, RECOUNT).decode())
+    assert look(job("Complete"), pod("Succeeded", said)).recount == RECOUNT
+    assert look(job("Failed"), pod("Failed", said)).recount is None
+    assert look(job("Complete")).recount is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sinks": []},
+        {"sinks": None},
+        {"batch": -1},
+        {"batch": 1 << 63},
+        {"version": "1"},
+        {"more": 1},
+        {"sinks": [{"sink": "a/b", "rows": 1, "missing": -1, "extra": 1}]},
+        {"sinks": [{"sink": "a" * 600, "rows": 1, "missing": 0, "extra": 0}]},
+    ],
+    ids=str,
+)
+def test_a_report_that_is_made_up_counts_as_none(change: dict[str, Any]) -> None:
+    """A status can hold each number, whatever a container writes."""
+    told = {"outcome": "Succeeded", "recount": RECOUNT.model_dump(mode="json") | change}
+    said = terminated(code=0, message=json.dumps(told))
+    assert look(job("Complete"), pod("Succeeded", said)).recount is None
+
+
+def test_a_job_that_had_too_little_time_says_so() -> None:
+    """Kubernetes has deleted its pods by then, so they tell nothing."""
+    body = job("Failed")
+    (failed,) = [one for one in body["status"]["conditions"] if one["type"] == "Failed"]
+    failed |= {"reason": "DeadlineExceeded", "message": "Job was active longer than its deadline"}
+    trouble = look(body).trouble
+    assert trouble is not None
+    assert "Job was active longer than its deadline" in trouble.message
 
 
 @pytest.mark.parametrize(

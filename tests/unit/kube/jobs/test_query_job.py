@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.api.kinds.streamquery import StreamQuery
+from sluice.commands.query_pods import query_verifier
 from sluice.core.query.request import query_request
 from sluice.core.values.model import StoreAddress
 from sluice.errors import InfrastructureError, InvalidSpec
 from sluice.kube.api.kinds import STREAM_QUERY
 from sluice.kube.api.names import Child
+from sluice.kube.jobs.attempts import is_verifier
 from sluice.kube.jobs.query_job import (
     CHECKPOINTS_DIR,
     REQUEST_FILE,
@@ -21,6 +23,7 @@ from sluice.kube.jobs.query_job import (
     request_config_map,
     runtime_hash,
 )
+from sluice.kube.jobs.verify_job import verify_config_map, verify_job
 from sluice.kube.loop.settings import OperatorSettings, Profile, QuerySettings
 from sluice.pipelines.driver.query_driver import read_request
 from support.cases import resources
@@ -136,3 +139,38 @@ def test_kubernetes_replaces_the_pod_unless_that_is_in_vain() -> None:
     ignored, failing = spec["podFailurePolicy"]["rules"]
     assert ignored["action"] == "Ignore"
     assert failing["onExitCodes"]["containerName"] == "driver"
+
+
+def test_a_verification_has_a_pod_as_restricted_and_without_the_checkpoint() -> None:
+    """It reads what the driver reads, and mounts nothing that it could harm."""
+    made = job(memory="6Gi", verify={"timeoutSeconds": 90})
+    found = verify_job(made, 7)
+    spec = found["spec"]
+    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (0, 90)
+    pod = spec["template"]["spec"]
+    assert violations(pod) == []
+    assert pod["automountServiceAccountToken"] is False
+    (container,) = pod["containers"]
+    assert container["image"] == "sluice-query:1"
+    writable = {one["mountPath"] for one in container["volumeMounts"] if not one.get("readOnly")}
+    assert writable == {"/tmp"}  # noqa: S108 - the pod's own
+    assert f"--memory={3 << 30}" in container["args"]
+    config_map = verify_config_map(made, 7)
+    sha256 = hashlib.sha256(config_map["data"][REQUEST_FILE].encode()).hexdigest()
+    assert f"--request-sha256={sha256}" in container["args"]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "run"]
+    assert volume["configMap"]["name"] == config_map["metadata"]["name"]
+    assert is_verifier(found)
+    assert not is_verifier(query_job(made))
+
+
+def test_spec_verify_does_not_replace_the_driver() -> None:
+    """A driver's Job does not depend on it."""
+    assert runtime_hash(job(verify={})) == runtime_hash(job())
+
+
+def test_options_of_a_verification_are_those_of_its_command() -> None:
+    """The command takes each argument of the pod."""
+    (container,) = verify_job(job(verify={}), 1)["spec"]["template"]["spec"]["containers"]
+    words = container["args"][container["args"].index("query-verifier") + 1 :]
+    assert query_verifier.make_context("query-verifier", words).params["disk"] > 1 << 20
