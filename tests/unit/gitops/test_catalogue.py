@@ -220,6 +220,8 @@ def test_failures_are_warnings_and_states_are_not() -> None:
         "Orphaned",
         "OwnerOrphaned",
         "StreamMissing",
+        "ResultsDiffer",
+        "VerificationNotRun",
         "Conflict",
         "PartiallySucceeded",
         "StreamFailed",
