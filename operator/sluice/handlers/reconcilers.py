@@ -120,7 +120,7 @@ def _queries(parts: Parts) -> Reconciles:
         threads=parts.threads,
     )
     performer = QueryPerformer(
-        parts.api, parts.recorder, hold_secrets=parts.settings.stores.hold_secrets
+        parts.api, observer, parts.recorder, hold_secrets=parts.settings.stores.hold_secrets
     )
     return Reconciler(parts.api, QueryWorkings(observer, performer), parts.statuses, parts.mirror)
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     DRILL_LATE,
     BEHIND,
     LATE,
-    DIFFER,
 ) = (
     "SluiceBackupTooOld",
     "SluiceBackupNeverSucceeded",

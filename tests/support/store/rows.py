@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.core.query.plan import PlannedSink
 from sluice.core.query.rows import Row, in_order
 from sluice.core.values.model import StoreAddress
-from sluice.engine.query.results import ResultAppender, make_sink
+from sluice.engine.query.results import ResultAppender
+from sluice.engine.query.sinks import make_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

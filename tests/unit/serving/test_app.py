@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.events.decoding import encoded
 from sluice.core.query.recent import Rows
-from sluice.engine.query.results import make_sink
+from sluice.engine.query.sinks import make_sink
 from sluice.errors import ApiUnavailable, SourceTruncated, StoreBusy
 from sluice.serving.access import OneToken, Ruling, ViewRight
 from sluice.serving.app import Gateway

@@ -13,7 +13,7 @@ import yaml
 from sluice.core.events.decoding import encoded
 from sluice.core.values.model import StreamName
 from sluice.engine.query import tail
-from sluice.engine.query.results import make_sink
+from sluice.engine.query.sinks import make_sink
 from sluice.errors import ApiUnavailable, SecretNotFound, StoreBusy, StoreUnavailable
 from sluice.serving import queries as room
 from sluice.serving.hub import Hub, Received

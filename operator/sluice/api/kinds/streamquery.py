@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
     InOwnStore,
     NameInStore,
-    NewNameInStore,
     ObjectName,
     OwnStoreRef,
     Resource,
     StoreName,
     only,
 )
+from sluice.api.fields.query_sinks import LiveStream, QuerySink, ResultStream
 from sluice.api.fields.query_verify import QueryVerifySpec
 from sluice.api.fields.ranges import Begin
 from sluice.api.fields.running import DEFAULT_PROFILE, DriverSpec
+from sluice.api.rules import Rule, rules
 from sluice.api.scalars.quantities import Bytes
 
 if TYPE_CHECKING:
@@ -182,32 +183,6 @@ class ResultSpec(ApiModel):
     )
 
 
-class ResultStream(InOwnStore):
-    """A stream that results are appended to, each row as an event in JSON."""
-
-    store_ref: OwnStoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
-    )
-    scope: NewNameInStore = Field(description="The stream's scope, which must exist.")
-    stream: NewNameInStore = Field(
-        description="The stream's name. The query makes the stream, and appends to no other."
-    )
-    segments: Annotated[int, Field(ge=1, le=256, strict=True)] = Field(
-        default=1, description="The number of its segments, which stays."
-    )
-
-    @property
-    def title(self) -> str:
-        """The stream with its scope, for messages."""
-        return f"{self.scope}/{self.stream}"
-
-
-class QuerySink(ApiModel):
-    """A place that takes the results, each row exactly once."""
-
-    stream: ResultStream = Field(description="The stream that results are appended to.")
-
-
 class Trigger(ApiModel):
     """When batches begin."""
 
@@ -251,8 +226,28 @@ class QueryRuntime(ApiModel):
     )
 
 
+_LIVE_STAYS: Final = (
+    "sinks of which one is live cannot be changed: delete the query, and apply it again"
+)
+
+_HAS_LIVE: Final = "{0}.sinks.exists(one, has(one.live))"
+
+
 class StreamQuerySpec(ApiModel):
     """The sources, the query, and what becomes of its results."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            # Another list of sinks is another query. Nobody would delete the live ones of this one.
+            Rule(
+                f"!({_HAS_LIVE.format('self')} || {_HAS_LIVE.format('oldSelf')})"
+                " || self.sinks == oldSelf.sinks",
+                _LIVE_STAYS,
+                path=".sinks",
+                reason="FieldValueForbidden",
+            )
+        )
+    )
 
     sources: Annotated[tuple[QuerySource, ...], Field(min_length=1, max_length=8)] = Field(
         description="The streams, each as a table."
@@ -307,7 +302,7 @@ class StreamQuerySpec(ApiModel):
             raise ValueError(_SAME_SOURCE)
         if _twice(one.name for one in self.query.parameters):
             raise ValueError(_SAME_PARAMETER)
-        sinks = [(one.stream.ref.title, one.stream.title) for one in self.sinks]
+        sinks = [(one.ref.title, one.title) for _, one in self.goals]
         if _twice(sinks):
             raise ValueError(_SAME_STREAM)
         if any(one in sinks for one in read):
@@ -332,7 +327,13 @@ class StreamQuerySpec(ApiModel):
     @property
     def goals(self) -> Sequence[tuple[str, ResultStream]]:
         """The streams that results are appended to, each behind the path of its field."""
-        return [(f"spec.sinks[{at}].stream", one.stream) for at, one in enumerate(self.sinks)]
+        places = [sink.place for sink in self.sinks]
+        return [(f"spec.sinks[{at}].{field}", one) for at, (field, one) in enumerate(places)]
+
+    @property
+    def live(self) -> Sequence[tuple[str, LiveStream]]:
+        """The streams that go with the query, each behind the path of its field."""
+        return [(field, one) for field, one in self.goals if isinstance(one, LiveStream)]
 
     def identity(self) -> dict[str, Any]:
         """Return the part of the spec that identifies the query: where its results go."""

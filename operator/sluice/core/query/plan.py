@@ -65,11 +65,19 @@ class PlannedSource(Frozen):
 
 
 class PlannedSink(Frozen):
-    """A stream that takes the results."""
+    """A stream that takes the results.
+
+    Attributes:
+        stream: the stream.
+        store: the address of its store.
+        segments: the number of its segments.
+        keep_ms: for how long a live one keeps rows; None for one that keeps all, and stays.
+    """
 
     stream: StreamName
     store: StoreAddress
     segments: int
+    keep_ms: int | None = None
 
 
 class PlannedParameter(Frozen):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from sluice.api.kinds.streamquery import QueriedArchive, QueriedStream, ResultStream
+from sluice.api.fields.query_sinks import LiveStream, ResultStream
+from sluice.api.kinds.streamquery import QueriedArchive, QueriedStream
 from sluice.core.query.plan import (
     EventTime,
     PlannedParameter,
@@ -74,6 +75,7 @@ def query_request(query: StreamQuery, address_of: AddressOf, *, cluster: str) ->
                 stream=StreamName(scope=sink.scope, stream=sink.stream),
                 store=address_of(field, sink),
                 segments=sink.segments,
+                keep_ms=sink.keep_seconds * 1000 if isinstance(sink, LiveStream) else None,
             )
             for field, sink in spec.goals
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.fields.backends import Holds, named
-from sluice.api.kinds.streamquery import QueriedArchive, ResultStream
+from sluice.api.fields.query_sinks import LiveStream, ResultStream
+from sluice.api.kinds.streamquery import QueriedArchive
 from sluice.errors import (
     AccessDenied,
     InvalidSpec,
@@ -98,11 +99,16 @@ def check_queried(
     check_kind(
         spec, store=place.store, archives=place.holds_archives, field=f"{field}.{place.store_field}"
     )
+    operations: tuple[Operation, ...] = ("Read",)
+    if isinstance(place, ResultStream):
+        operations = ("Create", "Append")
+    if isinstance(place, LiveStream):
+        operations = ("Create", "Append", "Delete")
     check(
         spec.access,
         store=place.store,
         scope="" if isinstance(place, QueriedArchive) else place.scope,
-        operations=("Create", "Append") if isinstance(place, ResultStream) else ("Read",),
+        operations=operations,
         field=field,
         grants=grants,
     )

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from sluice.core.query.rows import MOST_BLOCK, blocks, part_rows
 from sluice.core.values import identity
-from sluice.core.values.model import ScaleType, Scaling, StreamConfig
+from sluice.engine.query.sinks import segments_of
 from sluice.errors import (
     InvalidEventNumber,
     JournalDamaged,
     QuerySuperseded,
-    ScopeNotFound,
     StoreBusy,
-    TargetExists,
-    TargetReplaced,
-    TargetScopeNotFound,
-    TargetSealed,
 )
 from sluice.stores.writing import CompareAndSet
 
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
 
     from sluice.core.query.plan import PlannedSink
     from sluice.core.query.rows import Block, Row
-    from sluice.core.values.model import Segment
     from sluice.stores.base import Store
     from sluice.stores.writing import Appender
 
@@ -106,62 +100,6 @@ def _moved(store: Store, name: str, writer: UUID, base: int) -> int:
     raise StoreBusy(f"{name} is appended to all the time")
 
 
-def check_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
-    """Check that a sink that was made is as the query left it.
-
-    Raises:
-        TargetExists: another stream took its place.
-        TargetReplaced, TargetSealed: it was deleted, scaled or sealed.
-    """
-    _segments(sink, store, f"{identity.TAG_QUERY}{query_id}")
-
-
-def make_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
-    """Make the stream of a sink if there is none.
-
-    Raises:
-        TargetScopeNotFound: its scope does not exist.
-        TargetExists: the stream is there, and this query did not make it, or it has rows.
-        TargetReplaced, TargetSealed: it was scaled or sealed.
-    """
-    mark = f"{identity.TAG_QUERY}{query_id}"
-    config = StreamConfig(
-        scaling=Scaling(type=ScaleType.FIXED, min_segments=sink.segments),
-        tags=tuple(sorted((identity.TAG_MANAGED, mark))),
-    )
-    try:
-        if store.create_stream(sink.stream, config):
-            return
-    except ScopeNotFound as error:
-        raise TargetScopeNotFound(f"there is no scope {sink.stream.scope}") from error
-    names = [store.segment_name(sink.stream, one.id) for one in _segments(sink, store, mark)]
-    if any(info is not None and info.length for info in store.infos(names)):
-        raise TargetExists(
-            f"{sink.stream} has rows, and the query's ledger beside its first sink is gone",
-            remedy="Give the query another sink: it begins anew.",
-        )
-
-
-def _segments(sink: PlannedSink, store: Store, mark: str) -> tuple[Segment, ...]:
-    """Return the segments of a sink, which are those that it was made with."""
-    found = store.describe(sink.stream)
-    if found is None:
-        raise TargetReplaced(
-            f"{sink.stream} was deleted",
-            remedy="Give the query another name, or another sink: it begins anew.",
-        )
-    if mark not in found.config.tags:
-        raise TargetExists(f"{sink.stream} exists, and this query did not make it")
-    if found.sealed:
-        raise TargetSealed(f"{sink.stream} is sealed")
-    if len(found.tail) != sink.segments or not all(store.is_original(s.id) for s in found.tail):
-        raise TargetReplaced(
-            f"{sink.stream} has other segments than the {sink.segments} that it was made with",
-            remedy="Name another stream: a query appends to segments that stay.",
-        )
-    return found.tail
-
-
 class ResultAppender:
     """Appends batches to one sink, with a connection for each segment that gets rows.
 
@@ -179,7 +117,7 @@ class ResultAppender:
         self._sink = sink
         self._store = store
         self._writer = identity.results_writer(query_id, version)
-        self._tail = _segments(sink, store, f"{identity.TAG_QUERY}{query_id}")
+        self._tail = segments_of(sink, store, query_id)
         self._stack = ExitStack()
         self._open: dict[int, Appender] = {}
         self._last: dict[int, int] = {}

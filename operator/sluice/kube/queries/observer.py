@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sluice.api.kinds.streamquery import QueriedArchive, ResultStream, StreamQuery
+from sluice.api.fields.query_sinks import ResultStream
+from sluice.api.kinds.streamquery import QueriedArchive, StreamQuery
 from sluice.core.query.request import query_id, query_request
 from sluice.core.reconcile.queries.decide import asks_stores, latest_job
 from sluice.core.reconcile.queries.world import QueryWorld
@@ -95,6 +96,9 @@ class QueryObserver:
         settings: the operator's settings.
         cluster: the cluster's identity.
         threads: threads for blocking calls to stores.
+
+    Attributes:
+        blocking: makes blocking calls to stores.
     """
 
     def __init__(
@@ -114,7 +118,7 @@ class QueryObserver:
         self._stores = stores
         self._settings = settings
         self._cluster = cluster
-        self._blocking = Blocking(threads)
+        self.blocking = Blocking(threads)
         self._memories = Memories(QueryMemory)
 
     async def look(self, body: Object, *, glance: bool = False) -> QuerySituation:
@@ -243,6 +247,19 @@ class QueryObserver:
             raise StoreNotReady("the StreamStore is not there")
         return await self._connections.get(store.namespace, store.address)
 
+    async def open_place(self, situation: QuerySituation, field: str) -> Store:
+        """Connect to the store of one of the query's places, by the path of its field.
+
+        Raises:
+            StoreNotReady: its StreamStore is not there.
+            SluiceError: the query may not use it, or it cannot be reached.
+        """
+        fields = [path for path, _ in situation.resource.spec.places]
+        store = situation.world.stores[fields.index(field)]
+        if isinstance(store, Trouble):
+            raise StoreNotReady(store.message, field=store.field, remedy=store.remedy)
+        return await self._open(store)
+
     def _ledger(self, seen: QuerySeen, sink: StreamName, store: Store) -> QueryLedger:
         """Return the ledger of a query as it was read so far."""
         memory = self._memories.of(seen.namespace, seen.name, seen.uid)
@@ -273,7 +290,7 @@ class QueryObserver:
                 if not isinstance(place, ResultStream)
             ]
             ledger = self._ledger(situation.seen, _name(sink[0]), sink[1])
-            reading = await self._blocking(lambda: read_query(ledger, sources))
+            reading = await self.blocking(lambda: read_query(ledger, sources))
         except SluiceError as error:
             return replace(situation, world=replace(world, trouble=Trouble.of(error)))
         return replace(situation, world=replace(world, reading=reading))

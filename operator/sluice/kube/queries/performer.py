@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
 from sluice import tracing
 from sluice.core.reconcile.queries.world import (
+    DropLive,
     Protect,
     StartDriver,
     StartVerifier,
@@ -18,6 +20,9 @@ from sluice.core.reconcile.queries.world import (
     Unprotect,
 )
 from sluice.core.reconcile.shared.store_seen import StoreSeen
+from sluice.core.values.model import StreamName
+from sluice.engine.query.ledger import QueryLedger
+from sluice.engine.query.sinks import drop_live
 from sluice.errors import ResourceChanged, StoreNotReady
 from sluice.kube.api import finalizers
 from sluice.kube.api.kinds import STREAM_QUERY
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from sluice.core.reconcile.queries.world import QueryAction
     from sluice.kube.api.client import Api
     from sluice.kube.api.events import Recorder
-    from sluice.kube.queries.observer import QuerySituation
+    from sluice.kube.queries.observer import QueryObserver, QuerySituation
 
 _log = structlog.get_logger()
 
@@ -41,12 +46,16 @@ class QueryPerformer:
 
     Args:
         api: the API server.
+        observer: connects to stores.
         recorder: writes events.
         hold_secrets: whether the Secret of a StreamStore in use is held too.
     """
 
-    def __init__(self, api: Api, recorder: Recorder, *, hold_secrets: bool = True) -> None:
+    def __init__(
+        self, api: Api, observer: QueryObserver, recorder: Recorder, *, hold_secrets: bool = True
+    ) -> None:
         self._api = api
+        self._observer = observer
         self._recorder = recorder
         self._hold_secrets = hold_secrets
 
@@ -73,6 +82,8 @@ class QueryPerformer:
                 await self._start(situation, attempt)
             case StopDriver(job) | StopVerifier(job):
                 await starting.stop(self._api, situation.child, seen.namespace, job)
+            case DropLive():
+                await self._drop_live(situation)
             case StartVerifier(number):
                 await self._verify(situation, number)
             case TellVerification(saying):
@@ -115,6 +126,23 @@ class QueryPerformer:
             self._api, job.child, query_job(job), request_config_map(job)
         )
         _log.info("driver started" if made else "driver adopted", attempt=attempt)
+
+    async def _drop_live(self, situation: QuerySituation) -> None:
+        """Delete the streams of live sinks, and the ledger if it lies beside one.
+
+        Raises:
+            SluiceError: a store does not answer, refuses, or may not be used any more.
+        """
+        seen = situation.seen
+        first = seen.spec.goals[0][1]
+        for field, place in seen.spec.live:
+            store = await self._observer.open_place(situation, field)
+            stream = StreamName(scope=place.scope, stream=place.stream)
+            drop = partial(drop_live, stream, store, seen.query_id)
+            done = await self._observer.blocking(drop)
+            if place is first:
+                await self._observer.blocking(QueryLedger(store, seen.query_id, stream).discard)
+            _log.info("live sink deleted" if done else "there is no live sink", stream=str(stream))
 
     async def _verify(self, situation: QuerySituation, number: int) -> None:
         """Make the Job of a verification and its ConfigMap, or adopt them.

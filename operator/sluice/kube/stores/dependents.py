@@ -51,6 +51,7 @@ def _queried(body: Object) -> list[Object]:
     """
     sinks = (body.get("spec") or {}).get("sinks") or ()
     found = [one.get("stream") for one in (*sources_of(body), *sinks)]
+    found += [one.get("live") for one in sinks]
     return [one for one in found if isinstance(one, dict)]
 
 

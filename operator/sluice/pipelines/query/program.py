@@ -18,14 +18,8 @@ from sluice.core.query.rows import Row, digest, in_order, keys_digest
 from sluice.core.query.versions import check_whole, chosen
 from sluice.core.tables.options import TableOptions
 from sluice.engine.query.ledger import QueryLedger
-from sluice.engine.query.results import (
-    ResultAppender,
-    check_sink,
-    fence,
-    make_sink,
-    release,
-    written,
-)
+from sluice.engine.query.results import ResultAppender, fence, release, written
+from sluice.engine.query.sinks import prepare_sinks
 from sluice.engine.streams.writing import patiently
 from sluice.engine.tables.opening import located, opened
 from sluice.engine.tables.source import StoredStream
@@ -110,10 +104,8 @@ def run_query(
     ledger = QueryLedger(stores[first.store], plan.query_id, first.stream)
     choose = partial(_chosen, ledger, plan, stores, settings, run)
     choose()  # a query that is refused makes nothing, and ends no other attempt
-    prepare = make_sink if ledger.state.version is None else check_sink
     sinks = [(sink, stores[sink.store]) for sink in plan.sinks]
-    for sink, store in sinks:
-        prepare(sink, store, plan.query_id)
+    prepare_sinks(sinks, plan.query_id, first=ledger.state.version is None)
     ledger.begin()
     version, checkpoint = choose()
     ledger.check()

@@ -146,6 +146,13 @@ def recounted(
         BackendError: a store does not answer.
     """
     sinks = [(sink, StoredStream(stores[sink.store], sink.stream)) for sink in request.sinks]
+    lasting = [at for at, (sink, _) in enumerate(sinks) if sink.keep_ms is None]
+    if not lasting:
+        raise InvalidQuery(
+            "a live sink does not keep the rows that would be compared",
+            field="spec.sinks",
+            remedy="Give the query a sink `stream` as well.",
+        )
     moment = _moment(ledger, [sink for _, sink in sinks])
     _check(request, moment.version)
     text = translated(request.sql, [one.name for one in request.sources])
@@ -160,7 +167,7 @@ def recounted(
                 _load(database, source.name, stream, (begin, end), options.decoder(schema))
         columns = moment.version.plan.compiled.columns
         _compute(database, request, text, moment.last.watermark)
-        return [_compared(database, sink, at, moment, columns) for at, sink in enumerate(sinks)]
+        return [_compared(database, sinks[at], at, moment, columns) for at in lasting]
 
 
 def _moment(ledger: QueryLedger, sinks: Sequence[StoredStream]) -> _Moment:

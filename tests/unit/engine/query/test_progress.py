@@ -8,7 +8,7 @@ from sluice.core.query.ledger import BatchRecord, VersionRecord
 from sluice.core.values.model import StreamConfig, StreamName
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.progress import read_query
-from sluice.engine.query.results import make_sink
+from sluice.engine.query.sinks import make_sink
 from sluice.engine.streams.writing import EventWriter, Routed
 from sluice.engine.tables.source import StoredStream
 from support.engine.queries import QUERY_ID, SINK, query_plan, sink, source

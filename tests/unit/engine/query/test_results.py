@@ -24,14 +24,8 @@ from sluice.core.query.rows import digest, keys_digest
 from sluice.core.values.identity import TAG_QUERY
 from sluice.core.values.model import KeyRange, Scaling, StreamConfig, StreamName
 from sluice.engine.query.ledger import QueryLedger
-from sluice.engine.query.results import (
-    ResultAppender,
-    check_sink,
-    fence,
-    make_sink,
-    release,
-    written,
-)
+from sluice.engine.query.results import ResultAppender, fence, release, written
+from sluice.engine.query.sinks import check_sink, make_sink
 from sluice.errors import (
     JournalDamaged,
     QuerySuperseded,

@@ -10,7 +10,7 @@ import pytest
 from sluice.core.events.decoding import encoded
 from sluice.core.values.model import StreamName
 from sluice.engine.query import tail
-from sluice.engine.query.results import make_sink
+from sluice.engine.query.sinks import make_sink
 from sluice.engine.query.tail import follow_rows
 from sluice.errors import (
     EventsDamaged,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.status import QueryStatus
 from sluice.core.reconcile.queries.world import (
+    DropLive,
     Protect,
     QueryDecision,
     StartDriver,
@@ -76,7 +77,8 @@ def _about_driver(query: QuerySeen, world: QueryWorld) -> QueryDecision:
     if late and (job is None or not job.active):
         return QueryDecision(status=_stopping(status), actions=late, again=POLL_SECONDS)
     if query.settled and (job is None or not job.active):
-        free = query.finalizer and query.once and query.status.last_failure is None
+        done = query.once and query.status.last_failure is None
+        free = query.finalizer and done and not query.spec.live
         return QueryDecision(status=status.unchanged(), actions=(Unprotect(),) * free)
     decision = _decide(query, world, status, job)
     return replace(decision, actions=(*late, *decision.actions))
@@ -99,7 +101,10 @@ def after_query_failure(query: QuerySeen, world: QueryWorld, trouble: Trouble) -
 
 
 def _deleted(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryDecision:
-    """Stop the driver, then let the resource go. Results, ledger and checkpoint stay."""
+    """Stop the driver, then let the resource go.
+
+    Results, ledger and checkpoint stay, but for live sinks and what lies beside them.
+    """
     if not query.finalizer:
         return QueryDecision(status=status.unchanged())
     stops = tuple(StopDriver(job.name) for job in world.jobs if not job.deleting)
@@ -108,7 +113,10 @@ def _deleted(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryD
     said = status.working(Saying("Deleting", "The driver is being stopped. The results stay."))
     if world.jobs or world.pods:
         return QueryDecision(status=said, actions=stops, again=POLL_SECONDS)
-    return QueryDecision(status=said, actions=(Unprotect(),))
+    if not query.spec.live:
+        return QueryDecision(status=said, actions=(Unprotect(),))
+    said = status.working(Saying("Deleting", "The streams of live sinks are being deleted."))
+    return QueryDecision(status=said, actions=(DropLive(), Unprotect()))
 
 
 def _decide(
@@ -212,7 +220,8 @@ def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision
     """Report the end of an attempt."""
     if job.phase is JobPhase.SUCCEEDED and query.once:
         said = status.done(job.attempt)
-        return QueryDecision(status=said, actions=(Unprotect(),) * query.finalizer)
+        free = query.finalizer and not query.spec.live
+        return QueryDecision(status=said, actions=(Unprotect(),) * free)
     trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
     failed, verdict = status.fail(trouble, attempt=job.attempt)
     return QueryDecision(status=failed, again=verdict.wait)

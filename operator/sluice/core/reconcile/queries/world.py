@@ -141,6 +141,11 @@ class StopDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class DropLive:
+    """Delete the streams of live sinks, and the ledger that lies beside such a one."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartVerifier:
     """Make the Job of a verification, and the ConfigMap that it reads."""
 
@@ -162,7 +167,14 @@ class TellVerification:
 
 
 QueryAction = (
-    Protect | Unprotect | StartDriver | StopDriver | StartVerifier | StopVerifier | TellVerification
+    Protect
+    | Unprotect
+    | StartDriver
+    | StopDriver
+    | DropLive
+    | StartVerifier
+    | StopVerifier
+    | TellVerification
 )
 
 

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from sluice import errors
-from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
+from sluice.core.reconcile.queries.world import (
+    DropLive,
+    Protect,
+    StartDriver,
+    StopDriver,
+    Unprotect,
+)
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
+from sluice.kube.api.objects import FORCE_ORPHAN, QUERY_FINALIZER
 from support.situations.query_recorder import QueryRecorder
 from support.situations.recorder import READY
 from support.situations.situation import DOWN
@@ -249,3 +256,55 @@ def test_the_status_is_not_written_when_nothing_is_new(query: QueryRecorder) -> 
     query.now += timedelta(minutes=5)
     query.look()
     assert status(query) == before
+
+
+LIVE: Any = [{"live": {"storeRef": {"name": "local"}, "scope": "in", "stream": "shown"}}]
+
+
+def test_the_streams_of_live_sinks_go_with_the_query_and_after_its_driver() -> None:
+    """The finalizer stays until they are deleted, and a store that is away is waited for."""
+    query = QueryRecorder("counts", sinks=LIVE)
+    query.start()
+    query.write()
+    query.delete()
+    assert query.look().actions == (StopDriver(job_of(query)),)
+    query.jobs = ()
+    assert query.look(pods=1).actions == ()
+    assert query.look().actions == (DropLive(), Unprotect())
+    query.body["metadata"]["finalizers"] = [QUERY_FINALIZER]  # the first action failed
+    failed = query.fail(errors.StoreUnavailable("the store does not answer"))
+    assert failed.again is not None
+    assert (
+        "cannot be deleted yet: the store does not answer"
+        in status(query)["conditions"][0]["message"]
+    )
+    assert query.look().actions == (DropLive(), Unprotect())
+
+
+def test_a_query_with_an_end_keeps_its_live_sinks_until_it_is_deleted() -> None:
+    """It holds its StreamStore, by which they are deleted."""
+    query = QueryRecorder("counts", mode="Once", sinks=LIVE)
+    query.start()
+    query.write()
+    query.becomes(JobPhase.SUCCEEDED)
+    assert query.look().actions == ()
+    assert query.reason == "Completed"
+    assert query.look().actions == ()
+    query.delete()
+    query.jobs = ()
+    assert query.look().actions == (DropLive(), Unprotect())
+    query = QueryRecorder("counts", mode="Once")
+    query.start()
+    query.write()
+    query.becomes(JobPhase.SUCCEEDED)
+    assert query.look().actions == (Unprotect(),)
+
+
+def test_live_sinks_of_an_orphaned_query_stay() -> None:
+    """A user insists on the deletion, for example because the store is gone."""
+    query = QueryRecorder("counts", sinks=LIVE)
+    query.start()
+    query.jobs = ()
+    query.delete()
+    query.body["metadata"].setdefault("annotations", {})[FORCE_ORPHAN] = "true"
+    assert query.look().actions == (Unprotect(),)
