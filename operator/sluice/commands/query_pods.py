@@ -61,6 +61,7 @@ def query_driver(**options: Any) -> None:
 @click.option(
     "--disk", type=click.IntRange(1 << 20), default=1 << 30, help="DuckDB's on disk, in bytes."
 )
+@click.option("--slots", type=click.IntRange(1, 256), default=2, help="DuckDB's threads.")
 def query_verifier(**options: Any) -> None:
     """Verify the results of one query: what the operator starts for spec.verify.
 

@@ -70,6 +70,10 @@ class QueryRecorder(Recorder):
         self._write(decision)
         return decision
 
+    def put(self, decision: QueryDecision) -> None:
+        """Write the status of a decision that follows from another one."""
+        self._write(decision)
+
     def start(self) -> None:
         """Let an attempt begin. Its pod does not exist yet."""
         self.look()
@@ -133,8 +137,11 @@ class QueryRecorder(Recorder):
     def _seen(self) -> QuerySeen:
         resource = parse(self.body, StreamQuery)
         seen = query_seen(self.body, resource, query_id(resource, cluster="c"))
+        seen = replace(seen, deleted=self.deleted)
+        if seen.verify_trouble is not None:
+            return seen
         due, later = verify_times(seen.spec.verify, seen.status.verification, now=self.now)
-        return replace(seen, deleted=self.deleted, verify_due=due, verify_later=later)
+        return replace(seen, verify_due=due, verify_later=later)
 
     def _world(self, **world: Any) -> QueryWorld:
         usual: dict[str, Any] = {

@@ -65,7 +65,7 @@ def test_a_message_that_cannot_be_written_does_not_fail_the_copy(tmp_path: Path)
 
 def test_the_largest_report_of_a_verification_fits_and_is_read_back() -> None:
     """A query has at most four sinks, and names of streams are limited."""
-    sink = SinkRecount(sink=f"{'s' * 255}/{'t' * 255}", rows=1 << 61, missing=1 << 61, extra=1)
+    sink = SinkRecount(sink=f"{'s' * 255}/{'t' * 255}", rows=1 << 56, missing=1 << 56, extra=1)
     found = Recount(version=1 << 40, batch=1 << 40, late=1 << 40, sinks=(sink,) * 4)
     encoded = termination.message(None, found)
     assert len(encoded) <= termination.MAX_BYTES

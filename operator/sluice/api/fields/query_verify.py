@@ -15,8 +15,8 @@ class QueryVerifySpec(ApiModel):
 
     schedule: Schedule | None = Field(
         default=None,
-        description="When verifications begin. Without it, one begins when a query with mode: Once "
-        "is done. A new value of the annotation sluice.dev/verifyRequestedAt begins another one.",
+        description="When verifications begin. One begins in any case when a query with mode: Once "
+        "is done, and for each new value of the annotation sluice.dev/verifyRequestedAt.",
     )
     timeout_seconds: Annotated[int, Field(ge=60, le=604_800, strict=True)] = Field(
         default=3600,

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from sluice.core.values.model import Frozen
 
-Rows = Annotated[int, Field(ge=0, lt=1 << 62, strict=True)]
-"""A count. Users may have written the report of a pod of theirs."""
+Rows = Annotated[int, Field(ge=0, lt=1 << 57, strict=True)]
+"""A count. Users may have written the report of a pod of theirs, and a status takes the sums."""
 
 
 class SinkRecount(Frozen):
@@ -41,7 +41,7 @@ class Recount(Frozen):
     version: Rows
     batch: Rows
     late: Rows
-    sinks: Annotated[tuple[SinkRecount, ...], Field(min_length=1, max_length=16)]
+    sinks: Annotated[tuple[SinkRecount, ...], Field(min_length=1, max_length=4)]
 
     @property
     def rows(self) -> int:

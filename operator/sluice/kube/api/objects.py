@@ -25,6 +25,8 @@ from sluice.core.reconcile.copies.seen import CopySeen
 from sluice.core.reconcile.ephemeral.world import EphemeralSeen
 from sluice.core.reconcile.queries.verifying import times as verify_times
 from sluice.core.reconcile.queries.world import QuerySeen
+from sluice.core.values.trouble import Trouble
+from sluice.errors import InvalidSpec
 from sluice.kube.api.kinds import (
     COPIES,
     EPHEMERAL_STREAM,
@@ -118,16 +120,15 @@ def ephemeral_seen(body: Object, resource: EphemeralStream) -> EphemeralSeen:
 
 
 def query_seen(body: Object, resource: StreamQuery, query_id: str) -> QuerySeen:
-    """Return a StreamQuery as its reconcile function needs it.
-
-    Raises:
-        InvalidSpec: its schedule never comes due.
-    """
+    """Return a StreamQuery as its reconcile function needs it."""
     meta = body["metadata"]
     status = StreamQueryStatus.read(body.get("status"))
     due: tuple[datetime | None, datetime | None] = (None, None)
-    if not is_deleting(body):  # as in _times
+    trouble = None
+    try:
         due = verify_times(resource.spec.verify, status.verification, now=datetime.now(UTC))
+    except InvalidSpec as error:  # a bad schedule must not stop the care for the query itself
+        trouble = Trouble.of(error)
     return QuerySeen(
         name=meta["name"],
         namespace=meta["namespace"],
@@ -140,6 +141,7 @@ def query_seen(body: Object, resource: StreamQuery, query_id: str) -> QuerySeen:
         verify_requested_at=requested_at(body, VERIFY_REQUESTED_AT),
         verify_due=due[0],
         verify_later=due[1],
+        verify_trouble=trouble,
         finalizer=has_finalizer(body, QUERY_FINALIZER),
         deleted=_deleted_for(meta),
         force_orphan=wants_orphan(body),

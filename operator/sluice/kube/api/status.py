@@ -102,12 +102,18 @@ def of_invalid(
     """
     generation = body["metadata"].get("generation", 0)
     said = Saying(error.reason, str(Trouble.of(error)))
+    # What was found about data stays true.
+    found = {
+        kind: (one.status, Saying(one.reason, one.message))
+        for kind in (ConditionType.VERIFIED, ConditionType.RESTORE_VERIFIED)
+        if (one := before.condition(kind)) is not None
+    }
     return before.model_copy(
         update={
             "observed_generation": generation,
             "conditions": conditions.merge(
                 before.conditions,
-                conditions.stalled(said, bounded=bounded),
+                found | conditions.stalled(said, bounded=bounded),
                 generation=generation,
                 now=datetime.now(UTC),
             ),

@@ -77,7 +77,13 @@ class CopyWorkings:
             case seen:
                 return reconcile(seen, situation.world)
 
-    def after_failure(self, situation: Situation, decided: Decision, trouble: Trouble) -> Decision:
+    def after_failure(
+        self,
+        situation: Situation,
+        decided: Decision,
+        action: Action,  # noqa: ARG002 - the failures of all actions are alike
+        trouble: Trouble,
+    ) -> Decision:
         """Decide what to do after an action that failed."""
         seen = replace(situation.seen, status=decided.status)
         if isinstance(seen, ScheduledSeen):

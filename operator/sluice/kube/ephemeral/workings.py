@@ -53,7 +53,11 @@ class EphemeralWorkings:
         return reconcile_ephemeral(situation.seen, situation.world)
 
     def after_failure(
-        self, situation: EphemeralSituation, decided: EphemeralDecision, trouble: Trouble
+        self,
+        situation: EphemeralSituation,
+        decided: EphemeralDecision,
+        action: EphemeralAction,  # noqa: ARG002 - the failures of all actions are alike
+        trouble: Trouble,
     ) -> EphemeralDecision:
         """Decide what to do after an action that failed."""
         return after_ephemeral_failure(

@@ -110,11 +110,13 @@ class Attempts:
             jobs.append(replace(state, stray=_is_stray(job, child, host)))
         return tuple(jobs)
 
-    async def verifiers(self, child: Child, *, glance: bool) -> tuple[JobSeen, ...]:
+    async def verifiers(self, child: Child, current: str, *, glance: bool) -> tuple[JobSeen, ...]:
         """Return the Jobs that verify the results of a query, by number.
 
         Args:
             child: the query, as its objects name it.
+            current: the name of the Job of the last verification. Of all others it only counts that
+                they are there: users may have made them.
             glance: whether what the watches have shown is enough.
         """
         place, uid = child.namespace, child.uid
@@ -125,8 +127,8 @@ class Attempts:
         pods = self._seen(POD, [place], uid) if glance else await self._listed(POD, [place], uid)
         return tuple(
             [
-                await self._job_seen(job, pods, runtime=None, asks=not glance)
-                for job in sorted(own, key=attempt_of)
+                await self._job_seen(job, pods, runtime=None, asks=not glance and name == current)
+                for name, job in sorted((one["metadata"]["name"], one) for one in own)
             ]
         )
 

@@ -268,7 +268,12 @@ def _timed_out(job: Object) -> Trouble | None:
     if failed.get("reason") != "DeadlineExceeded":
         return None
     said = _short(failed.get("message") or "it was not done in time")
-    return Trouble.of(DriverLost(f"Kubernetes ended the Job: {said}"))
+    return Trouble.of(
+        DriverLost(
+            f"Kubernetes ended the Job: {said}",
+            remedy="Give it more time: that of a verification is spec.verify.timeoutSeconds.",
+        )
+    )
 
 
 def _why_failed(pods: Sequence[Object]) -> Trouble:

@@ -50,7 +50,7 @@ def verify_job(job: QueryJob, number: int) -> Object:
         job,
         run_name(name),
         number,
-        [f"--memory={half_of_memory(job)}", f"--disk={disk}"],
+        [f"--memory={half_of_memory(job)}", f"--disk={disk}", f"--slots={profile.slots}"],
         command="query-verifier",
     )
     return {

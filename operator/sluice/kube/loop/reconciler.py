@@ -109,7 +109,7 @@ class Workings(Protocol[S, D]):
         """Decide what to do."""
         ...
 
-    def after_failure(self, situation: S, decided: D, trouble: Trouble) -> D:
+    def after_failure(self, situation: S, decided: D, action: Any, trouble: Trouble) -> D:
         """Decide what to do after an action of `decided` that failed."""
         ...
 
@@ -247,17 +247,19 @@ class Reconciler(Generic[S, D]):
                     await self._workings.perform(situation, action)
             except SluiceError as error:
                 _log.warning("not done", action=type(action).__name__, error=str(error))
-                return await self._after_failure(situation, decided, Trouble.of(error))
+                return await self._after_failure(situation, decided, action, Trouble.of(error))
         return decided.again
 
-    async def _after_failure(self, situation: S, decided: D, trouble: Trouble) -> float | None:
+    async def _after_failure(
+        self, situation: S, decided: D, action: Any, trouble: Trouble
+    ) -> float | None:
         """Report a failed action, and carry out the decision that follows from it."""
-        then = self._workings.after_failure(situation, decided, trouble)
+        then = self._workings.after_failure(situation, decided, action, trouble)
         # An earlier action may have changed the object, so another version is accepted.
         if not await self._write(situation, decided.status, then.status, insist=False):
             return CONFLICT_DELAY
-        for action in then.actions:
-            await self._workings.perform(situation, action)
+        for following in then.actions:
+            await self._workings.perform(situation, following)
         return then.again
 
     async def _write(

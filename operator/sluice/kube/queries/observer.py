@@ -11,6 +11,7 @@ from sluice.api.kinds.streamquery import QueriedArchive, StreamQuery
 from sluice.core.query.request import query_id, query_request
 from sluice.core.reconcile.queries.decide import asks_stores, latest_job
 from sluice.core.reconcile.queries.world import QueryWorld
+from sluice.core.reconcile.shared.jobs import verifier_name
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StreamName
 from sluice.core.values.trouble import Trouble
@@ -154,8 +155,11 @@ class QueryObserver:
         )
         world = replace(situation.world, hindrance=hindrance, jobs=jobs)
         if seen.spec.verify is not None or seen.status.verification is not None:
+            known = seen.status.verification
             verifiers = await self._attempts.verifiers(
-                situation.child, glance=glance or not _concerns_verifiers(seen)
+                situation.child,
+                verifier_name(seen.uid, 0 if known is None else known.number),
+                glance=glance or not _concerns_verifiers(seen),
             )
             world = replace(world, verifiers=verifiers)
         latest, kept = latest_job(seen, world), seen.deleted is None

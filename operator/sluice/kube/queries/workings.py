@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.query_status import StreamQueryStatus
+from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.decide import after_query_failure, reconcile_query
 from sluice.core.reconcile.queries.world import Unprotect
 from sluice.kube.api.kinds import STREAM_QUERY
@@ -49,9 +50,15 @@ class QueryWorkings:
         return reconcile_query(situation.seen, situation.world)
 
     def after_failure(
-        self, situation: QuerySituation, decided: QueryDecision, trouble: Trouble
+        self,
+        situation: QuerySituation,
+        decided: QueryDecision,
+        action: QueryAction,
+        trouble: Trouble,
     ) -> QueryDecision:
         """Decide what to do after an action that failed."""
+        if isinstance(action, verifying.Action):
+            return verifying.after_failure(decided, trouble)
         seen = replace(situation.seen, status=decided.status)
         return after_query_failure(seen, situation.world, trouble)
 

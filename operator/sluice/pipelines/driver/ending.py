@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 _INTERRUPTED = Trouble(
     reason="Interrupted",
     category=Category.INFRASTRUCTURE,
-    message="the driver was told to stop before the copy was complete",
+    message="the driver was told to stop before its work was done",
     remedy="Nothing has to be done: the next attempt goes on where this one stopped.",
     retryable=True,
 )

@@ -36,12 +36,14 @@ class QueryVerifierOptions:
         request, request_sha256, termination_log: as of a query's driver.
         memory: bytes of the other engine in memory.
         disk: bytes of the other engine on disk.
+        slots: threads of the other engine.
     """
 
     request: Path
     request_sha256: str | None = None
     memory: int = 1 << 30
     disk: int = 1 << 30
+    slots: int = 2
     termination_log: Path | None = None
 
 
@@ -68,7 +70,7 @@ def _do(options: QueryVerifierOptions, settings: Settings) -> tuple[Trouble | No
 
 def _recount(options: QueryVerifierOptions, settings: Settings) -> Recount:
     request = read_request(options.request, options.request_sha256)
-    room = Room(memory=options.memory, disk=options.disk)
+    room = Room(memory=options.memory, disk=options.disk, threads=options.slots)
     first = request.sinks[0]
     with Stores(settings) as stores:
         ledger = QueryLedger(stores[first.store], request.query_id, first.stream)

@@ -28,10 +28,12 @@ class Room(NamedTuple):
     Attributes:
         memory: bytes in memory. It then goes on on disk.
         disk: bytes on disk.
+        threads: threads; None for one for each processor.
     """
 
     memory: int = 1_000_000_000
     disk: int = 20_000_000_000
+    threads: int | None = None
 
 
 ROOM: Final = Room()
@@ -54,6 +56,8 @@ def opened_database(room: Room) -> Iterator[duckdb.DuckDBPyConnection]:
             ("enable_external_access", False),
         ):
             database.execute(f"SET {setting} = ?", [value])
+        if room.threads is not None:
+            database.execute("SET threads = ?", [room.threads])
         database.execute("SET lock_configuration = true")
         yield database
 

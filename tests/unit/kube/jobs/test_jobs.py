@@ -192,7 +192,7 @@ def test_the_report_of_a_verification_is_read_as_it_was_written() -> None:
         {"sinks": []},
         {"sinks": None},
         {"batch": -1},
-        {"batch": 1 << 63},
+        {"batch": 1 << 57},
         {"version": "1"},
         {"more": 1},
         {"sinks": [{"sink": "a/b", "rows": 1, "missing": -1, "extra": 1}]},

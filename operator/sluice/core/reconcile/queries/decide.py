@@ -58,8 +58,8 @@ def asks_stores(query: QuerySeen, world: QueryWorld) -> bool:
 
 def reconcile_query(query: QuerySeen, world: QueryWorld) -> QueryDecision:
     """Decide what to do now, about the driver and about a verification of the results."""
-    obstacle = _stores_trouble(query, world) or _withdrawn(world) or world.hindrance
-    return verifying.beside(query, world, _about_driver(query, world), obstacle)
+    trouble = _stores_trouble(query, world) or _withdrawn(world)
+    return verifying.beside(query, world, _about_driver(query, world), trouble)
 
 
 def _about_driver(query: QuerySeen, world: QueryWorld) -> QueryDecision:
@@ -96,6 +96,8 @@ def after_query_failure(query: QuerySeen, world: QueryWorld, trouble: Trouble) -
     if query.deleted is not None:
         said = Saying(trouble.reason, f"The query cannot be deleted yet: {trouble}")
         return QueryDecision(status=status.working(said), again=WAIT_SECONDS)
+    if query.settled and query.status.last_failure is None:  # only the finalizer is left
+        return QueryDecision(status=status.unchanged(), again=WAIT_SECONDS)
     failed, verdict = status.fail(trouble, attempt=None)
     return QueryDecision(status=failed, again=verdict.wait or WAIT_SECONDS)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.status.common import ConditionType, ObjectRef
@@ -21,7 +22,7 @@ from sluice.core.reconcile.shared.jobs import JobPhase, verifier_name
 from sluice.core.values import schedule
 from sluice.core.values.text import counted
 from sluice.core.values.trouble import Trouble
-from sluice.errors import DriverLost
+from sluice.errors import ClaimNotFound, DriverLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,9 +60,22 @@ does not count while no Job can be made."""
 
 EQUAL, DIFFERENT, INCONCLUSIVE, NOT_RUN = "Equal", "Different", "Inconclusive", "NotRun"
 
+_WAITS: Final = "The verification waits: "
+
+_ROWS_OF_AN_EVENT: Final = 200
+"""Rows that may differ for one late event: two for each window that it is in. More differ for
+another reason."""
+
+_MOST_STOPS: Final = 10
+"""Jobs that are deleted in one look. Users may have made many."""
+
 _MOST_AHEAD: Final = 1000
 """By how much the number of a Job may be above that of the status, which may be lost. Users may
 have written a higher one."""
+
+
+Action = StartVerifier | StopVerifier | TellVerification
+"""An action that concerns a verification alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +117,7 @@ def times(
 
 
 def beside(
-    query: QuerySeen, world: QueryWorld, decided: QueryDecision, obstacle: Trouble | None
+    query: QuerySeen, world: QueryWorld, decided: QueryDecision, trouble: Trouble | None
 ) -> QueryDecision:
     """Add to the decision about a query's driver what its verification needs.
 
@@ -111,40 +125,49 @@ def beside(
         query: the query.
         world: its surroundings.
         decided: what is decided about its driver.
-        obstacle: why no Job of it may use the stores, or can be made; None if one can.
+        trouble: why the query may not use its stores now; None if it may.
     """
     before = query.status.verification
-    if query.deleted is not None or (query.spec.verify is None and before is None):
-        return decided
-    known = before or QueryVerificationStatus()
+    if query.deleted is not None:
+        stops = _stops(one for one in world.verifiers if one.active)
+        return replace(decided, actions=(*stops, *decided.actions))
     if query.spec.verify is None:
-        return _removed(world, known, decided)
-    step = _next(query, world, decided.status, known, obstacle)
+        return decided if before is None else _removed(query, world, before, decided)
+    step = _next(query, world, decided.status, before or QueryVerificationStatus(), trouble)
     told: tuple[QueryAction, ...] = ()
     if step.verdict is not None:
         told = (TellVerification(step.verdict[1]),)  # before all else: no later look would tell
     written = step.known if step.known != QueryVerificationStatus() else None
     status = decided.status.model_copy(update={"verification": written})
+    verdict = step.verdict or _outdated(status, step.known)
     waits = [one for one in (decided.again, step.again) if one is not None]
     return replace(
         decided,
-        status=_judged(query, status, step.verdict, world.now),
+        status=_judged(query, status, verdict, world.now),
         actions=(*told, *decided.actions, *step.actions),
         again=min(waits, default=None),
     )
 
 
+def after_failure(decided: QueryDecision, trouble: Trouble) -> QueryDecision:
+    """Decide what to do after an action that failed. It concerns the verification alone."""
+    known = decided.status.verification
+    if known is not None and known.under_way:
+        known = known.model_copy(update={"message": str(trouble)})
+    status = decided.status.model_copy(update={"verification": known})
+    return replace(decided, status=status, actions=(), again=WAIT_SECONDS)
+
+
 def _removed(
-    world: QueryWorld, known: QueryVerificationStatus, decided: QueryDecision
+    query: QuerySeen, world: QueryWorld, known: QueryVerificationStatus, decided: QueryDecision
 ) -> QueryDecision:
     """Stop the verification of a query that is not to be verified any more."""
-    stops = _stops(one for one in world.verifiers if one.active)
-    written = known if stops else None
+    active = any(one.active for one in world.verifiers)
     return replace(
         decided,
-        status=decided.status.model_copy(update={"verification": written}),
-        actions=(*decided.actions, *stops),
-        again=POLL_SECONDS if stops else decided.again,
+        status=decided.status.model_copy(update={"verification": known if active else None}),
+        actions=(*decided.actions, *_cleared(query, world, known)),
+        again=POLL_SECONDS if active else decided.again,
     )
 
 
@@ -153,19 +176,27 @@ def _next(
     world: QueryWorld,
     status: StreamQueryStatus,
     known: QueryVerificationStatus,
-    obstacle: Trouble | None,
+    trouble: Trouble | None,
 ) -> _Step:
     """Decide about the verification alone. `status` is that to write."""
     if query.verify_due is None:  # else it stays, until the verification begins
         known = known.model_copy(update={"next_time": query.verify_later})
     if known.under_way:
-        return _under_way(query, world, known, obstacle)
+        return _under_way(query, world, known, trouble)
+    bad = query.verify_trouble
+    if bad is not None and known.message != str(bad):
+        return _not_run(known, world.now, str(bad))
+    # One that was given up has an end in the status before its Job is deleted.
+    late = _stops(one for one in world.verifiers if one.active)
     if not (query.verify_asked or query.verify_due or _is_due_at_end(query, status, known)):
-        return _Step(known=known, again=_until(known.next_time, world.now))
-    waits_for = _waits_for(query, status, obstacle)
+        if known.message and known.message.startswith(_WAITS):
+            known = known.model_copy(update={"message": None})
+        again = POLL_SECONDS if late else _until(known.next_time, world.now)
+        return _Step(known=known, actions=late, again=again)
+    waits_for = _waits_for(query, world, status, trouble)
     if waits_for is not None:
-        waiting = known.model_copy(update={"message": f"The verification waits: {waits_for}"})
-        return _Step(known=waiting, again=WAIT_SECONDS)
+        waiting = known.model_copy(update={"message": f"{_WAITS}{waits_for}"})
+        return _Step(known=waiting, actions=late, again=WAIT_SECONDS)
     most = known.number + _MOST_AHEAD
     numbers = [one.attempt for one in world.verifiers if one.attempt <= most]
     number = max([known.number, *numbers]) + 1
@@ -181,9 +212,18 @@ def _next(
     )
     return _Step(
         known=begun,
-        actions=(*_stops(world.verifiers), StartVerifier(number)),
+        actions=(*_cleared(query, world, known), StartVerifier(number)),
         again=POLL_SECONDS,
     )
+
+
+def _cleared(
+    query: QuerySeen, world: QueryWorld, known: QueryVerificationStatus
+) -> tuple[QueryAction, ...]:
+    """Return what deletes the Jobs of verifications, and the ConfigMap that one may have left."""
+    stops = _stops(world.verifiers)
+    last = StopVerifier(verifier_name(query.uid, known.number))
+    return stops if known.number == 0 or last in stops else (*stops, last)
 
 
 def _is_due_at_end(
@@ -197,14 +237,18 @@ def _is_due_at_end(
 
 
 def _waits_for(
-    query: QuerySeen, status: StreamQueryStatus, obstacle: Trouble | None
+    query: QuerySeen, world: QueryWorld, status: StreamQueryStatus, trouble: Trouble | None
 ) -> Trouble | str | None:
     """Tell why no verification can begin now; None if one can."""
     if query.spec.suspend:
         return "spec.suspend is true."
-    if status.progress is None or status.progress.batch is None:
+    began = status.progress is not None and status.progress.batch is not None
+    if not began and status.completion_time is None:  # after its end, the pod finds out
         return "The query has written no batch yet."
-    return obstacle
+    hindrance = world.hindrance
+    if hindrance is not None and hindrance.reason != ClaimNotFound.__name__:
+        return trouble or hindrance
+    return trouble  # it mounts no checkpoint
 
 
 def _until(time: datetime | None, now: datetime) -> float | None:
@@ -215,7 +259,7 @@ def _until(time: datetime | None, now: datetime) -> float | None:
 
 
 def _under_way(
-    query: QuerySeen, world: QueryWorld, known: QueryVerificationStatus, obstacle: Trouble | None
+    query: QuerySeen, world: QueryWorld, known: QueryVerificationStatus, trouble: Trouble | None
 ) -> _Step:
     """Decide about a verification that has begun."""
     name = verifier_name(query.uid, known.number)
@@ -224,17 +268,18 @@ def _under_way(
     if job is not None and not job.active:
         ended = _ended(known, job, world.now)
         return replace(ended, actions=(*others, *ended.actions))
-    hopeless = _hopeless(query, known, job, obstacle, world.now)
+    hopeless = _hopeless(query, known, job, trouble, world.now)
     if hopeless is not None:
         own = () if job is None else _stops([job])
         return _not_run(known, world.now, hopeless, (*others, *own))
     if job is None:  # not made yet, or deleted by another client
-        if obstacle is not None:
-            waiting = known.model_copy(update={"message": str(obstacle)})
+        if trouble is not None:
+            waiting = known.model_copy(update={"message": str(trouble)})
             return _Step(known=waiting, actions=others, again=WAIT_SECONDS)
         made = (*others, StartVerifier(known.number))
         return _Step(known=known, actions=made, again=POLL_SECONDS)
-    again = LOOK_SECONDS if job.phase is JobPhase.RUNNING else POLL_SECONDS
+    waited = (world.now - (known.start_time or world.now)).total_seconds()
+    again = min(max(POLL_SECONDS, waited / 10), LOOK_SECONDS)
     said = known.model_copy(update={"message": _words(job)})
     return _Step(known=said, actions=others, again=again)
 
@@ -243,14 +288,14 @@ def _hopeless(
     query: QuerySeen,
     known: QueryVerificationStatus,
     job: JobSeen | None,
-    obstacle: Trouble | None,
+    trouble: Trouble | None,
     now: datetime,
 ) -> str | None:
     """Tell why a verification that has begun is given up; None if it goes on."""
     if query.spec.suspend:
         return "spec.suspend is true."
-    if job is not None and obstacle is not None and not obstacle.retryable:
-        return str(obstacle)
+    if job is not None and trouble is not None and not trouble.retryable:
+        return str(trouble)
     seconds = 0 if query.spec.verify is None else query.spec.verify.timeout_seconds
     if now - (known.start_time or now) > timedelta(seconds=seconds) + GRACE:
         late = f"It was not done after {seconds} s (spec.verify.timeoutSeconds)."
@@ -271,7 +316,8 @@ def _ended(known: QueryVerificationStatus, job: JobSeen, now: datetime) -> _Step
     """Write the end of a Job."""
     found = job.recount
     if found is None:
-        trouble = job.trouble or Trouble.of(DriverLost("the Job ended without a result"))
+        lost = DriverLost("the Job ended without a result", remedy="Its pod's log may say why.")
+        trouble = job.trouble or Trouble.of(lost)
         return _not_run(known, now, str(trouble))
     kept = known.model_copy(
         update={
@@ -289,7 +335,7 @@ def _ended(known: QueryVerificationStatus, job: JobSeen, now: datetime) -> _Step
         kept = kept.model_copy(update={"last_success_time": now})
         return _over(kept, now, EQUAL, ("True", Saying("ResultsMatch", said)))
     differs = f"{rows}, are not those that DuckDB computes: {_differences(found)}."
-    if found.late:
+    if found.missing + found.extra <= found.late * _ROWS_OF_AN_EVENT:
         said = (
             f"{differs} {counted(found.late, 'event')} came late, and DuckDB counts them. So this "
             "says nothing about the results."
@@ -330,9 +376,26 @@ def _over(
     return _Step(known=ended, again=_until(ended.next_time, now), verdict=verdict)
 
 
+def _outdated(
+    status: StreamQueryStatus, known: QueryVerificationStatus
+) -> tuple[Tri, Saying] | None:
+    """Take back that results are right if another version runs than the one that was verified."""
+    said, version = status.condition(ConditionType.VERIFIED), status.version
+    if said is None or said.status != "True" or version is None:
+        return None
+    if known.version is None or known.version == version.number:
+        return None
+    words = (
+        f"Version {version.number} was not verified yet. The results of version {known.version} "
+        "are those that DuckDB computes."
+    )
+    return "Unknown", Saying("VerificationNotRun", words)
+
+
 def _stops(jobs: Iterable[JobSeen]) -> tuple[QueryAction, ...]:
     """Return what deletes Jobs that are not being deleted yet."""
-    return tuple(StopVerifier(one.name) for one in jobs if not one.deleting)
+    found = (StopVerifier(one.name) for one in jobs if not one.deleting)
+    return tuple(islice(found, _MOST_STOPS))
 
 
 def _judged(

@@ -31,6 +31,7 @@ class QuerySeen:
         verify_requested_at: the annotation sluice.dev/verifyRequestedAt.
         verify_due: the time of a verification that is due by the schedule and has not begun.
         verify_later: the time of the next one after now.
+        verify_trouble: why the schedule has no such times.
         finalizer: whether it has the finalizer.
         deleted: seconds since it was deleted; None if it was not.
         force_orphan: whether it is to go whatever still runs for it.
@@ -47,6 +48,7 @@ class QuerySeen:
     verify_requested_at: str | None = None
     verify_due: datetime | None = None
     verify_later: datetime | None = None
+    verify_trouble: Trouble | None = None
     finalizer: bool = False
     deleted: float | None = None
     force_orphan: bool = False
