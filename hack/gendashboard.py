@@ -143,6 +143,25 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             "Windows that end before the watermark are closed. It stands while no event comes.",
         ),
         Panel(
+            "Time of a batch, 99 of 100",
+            f'max {_BY_NAME} (sluice_query_batch_seconds{{quantile="0.99"}})',
+            "{{namespace}}/{{name}}",
+            "s",
+        ),
+        Panel(
+            "Memory of open windows",
+            f"max {_BY_NAME} (sluice_query_state_bytes)",
+            "{{namespace}}/{{name}}",
+            "bytes",
+        ),
+        Panel(
+            "Malformed events",
+            f"max {_BY_NAME} (increase(sluice_query_malformed_events[$__rate_interval]))",
+            "{{namespace}}/{{name}}",
+            "short",
+            "They did not fit format and schema, and were left out (malformed: Drop).",
+        ),
+        Panel(
             "Queries with wrong results",
             f"sum(max {_BY_NAME} (sluice_query_results_differ))",
             "differ",

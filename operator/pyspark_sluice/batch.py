@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from sluice.core.tables.decoding import Decoder
     from sluice.core.tables.options import TableOptions
 
 
@@ -60,7 +61,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition. Errors as `sluice.engine.tables.reading.batches`."""
-        return read_partition(self._options, self._schema, partition)
+        return read_partition(self._options, self._options.decoder(self._schema), partition)
 
 
 def partitions_of(stretches: Sequence[Stretch]) -> list[InputPartition]:
@@ -69,11 +70,11 @@ def partitions_of(stretches: Sequence[Stretch]) -> list[InputPartition]:
 
 
 def read_partition(
-    options: TableOptions, schema: pa.Schema, partition: InputPartition
+    options: TableOptions, decoder: Decoder, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a partition; none for that which Spark makes for no partitions."""
     if not isinstance(partition, SegmentPartition):
         return
     stretch = Stretch(partition.segment, partition.start, partition.end)
     with opened(options.place, Settings.from_environment()) as source:
-        yield from batches(source, [stretch], options.decoder(schema))
+        yield from batches(source, [stretch], decoder)

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from sluice.core.tables.columns import BEAT, WATERMARK
+from sluice.core.tables.columns import BEAT, DROPPED, WATERMARK
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.core.tables.options import TableOptions
+
+_FILLED: Final = frozenset({BEAT, WATERMARK, DROPPED})
+"""The columns that a reader fills in."""
 
 OFFSET_FIELD: Final = "beat"
 """The field of an offset with the time of the last beat, in milliseconds since 1970."""
@@ -43,7 +46,7 @@ class BeatPartition(InputPartition):
 
 def columns_of_events(schema: pa.Schema) -> pa.Schema:
     """Return the columns that events have: all but those which their reader fills in."""
-    return pa.schema([field for field in schema if field.name not in {BEAT, WATERMARK}])
+    return pa.schema([field for field in schema if field.name not in _FILLED])
 
 
 def time_of_beats(options: TableOptions, schema: pa.Schema) -> str:
@@ -120,6 +123,7 @@ def marked(
     """
     columns = {name: batch.column(name) for name in batch.schema.names}
     columns[BEAT] = pa.repeat(pa.scalar(value=False), len(batch))
+    columns[DROPPED] = pa.nulls(len(batch), pa.int64())
     columns[WATERMARK] = pa.repeat(pa.scalar(watermark, pa.int64()), len(batch))
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
@@ -130,6 +134,12 @@ def beat(millis: int, time_column: str, schema: pa.Schema) -> pa.RecordBatch:
     at = datetime.fromtimestamp(millis / 1000, UTC)
     values = {time_column: at if kind.tz else at.replace(tzinfo=None), BEAT: True}
     arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
+
+
+def dropped(number: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch that tells how many events were left out: one row with nothing else."""
+    arrays = [pa.array([number if field.name == DROPPED else None], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
 
 

@@ -22,12 +22,14 @@ from pyspark_sluice.beats import (
     beat,
     beat_of,
     columns_of_events,
+    dropped,
     marked,
     time_of_beats,
 )
 from pyspark_sluice.lag import BYTES_BEHIND
 from pyspark_sluice.watermarks import DatedPartition, watermark_of
 from sluice.config import Settings
+from sluice.core.tables.columns import DROPPED
 from sluice.core.tables.options import TAIL
 from sluice.core.tables.positions import StreamPosition
 from sluice.engine.tables.opening import located, opened
@@ -41,11 +43,12 @@ from sluice.engine.tables.reading import (
 from sluice.errors import InvalidSpec, SourceTruncated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
+    from sluice.core.tables.decoding import Rejected
     from sluice.core.tables.options import TableOptions
     from sluice.engine.tables.source import TableSource
 
@@ -161,11 +164,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the rows of a partition. Errors as `sluice.engine.tables.reading.batches`."""
         if isinstance(partition, BeatPartition) and self._time is not None:
             return iter([beat(partition.millis, self._time, self._schema)])
-        events = read_partition(self._options, self._events, partition)
+        decoder = self._options.decoder(self._events)
+        events = read_partition(self._options, decoder, partition)
         if len(self._events) == len(self._schema):
             return events
         watermark = partition.watermark if isinstance(partition, DatedPartition) else None
-        return (marked(batch, self._schema, watermark) for batch in events)
+        return self._filled(events, decoder.rejected, watermark)
+
+    def _filled(
+        self, events: Iterable[pa.RecordBatch], rejected: Rejected, watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield batches with the columns that the reader fills in."""
+        for batch in events:
+            yield marked(batch, self._schema, watermark)
+        if DROPPED in self._schema.names and rejected.count:
+            yield dropped(rejected.count, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark's checkpoint has the position, and the store keeps none."""

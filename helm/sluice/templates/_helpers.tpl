@@ -143,6 +143,7 @@ tracing:
   samplerArgument: {{ .Values.tracing.samplerArgument | quote }}
 queries:
   image: {{ .Values.queries.image | quote }}
+  gateway: {{ ternary (.Values.gateway.url | default "/") "" .Values.gateway.enabled | quote }}
 listen:
   host: 0.0.0.0
   port: {{ include "sluice.port" . }}

@@ -319,12 +319,14 @@ KINDS: Final = (
             Column("Rows", ".status.progress.rows", "integer"),
             Column("Lag", ".status.progress.lag"),
             Column("Watermark", ".status.progress.watermark", "date"),
+            Column("Latency", ".status.progress.latencySummary"),
             _AGE,
             Column("Result", ".status.result", wide=True),
             Column("Version", ".status.version.number", "integer", wide=True),
             Column("Batch", ".status.progress.batch", "integer", wide=True),
             Column("Verified", '.status.conditions[?(@.type=="Verified")].status', wide=True),
             Column("Attempts", ".status.attempts", "integer", wide=True),
+            Column("URL", ".status.url", wide=True),
         ),
         conditions={
             ConditionType.READY: "The query runs, and has written a batch. With mode: Once: it has "

@@ -171,10 +171,14 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
         "attempt": reading.state.attempt,
         "rows": reading.state.rows,
         "lateEvents": reading.state.late,
+        "malformedEvents": reading.state.malformed,
     }
     if last is not None:
         found["batch"] = last.batch
         found["sha256"] = last.sha256
+        found |= {"stateRows": last.state_rows, "stateBytes": last.state_bytes}
+        if last.latency is not None:
+            found |= dict(zip(("p50Milliseconds", "p99Milliseconds"), last.latency, strict=True))
         if last.watermark:
             found["watermark"] = instant(last.watermark)
     if reading.lag_bytes is not None:

@@ -41,6 +41,7 @@ The first lines of the classes' docstrings stand in docs/conditions.md, so users
     │   ├── HookFailed                the Job of a hook failed
     │   ├── InvalidQuery              a query has a mistake, or may not do what it asks for
     │   ├── QueryChanged              a query cannot go on from where it was
+    │   ├── StateTooLarge             a query's open windows take too much memory
     │   └── ResultTooLarge            a batch has too many rows for one segment
     ├── BackendError              the store refused a call, or did not answer it
     │   ├── StoreUnavailable          no connection, or it broke                    (retryable)
@@ -183,6 +184,7 @@ from sluice.errors.spec import (
     SourceNotFound,
     SourceUnsupported,
     SpecError,
+    StateTooLarge,
     StoreNotFound,
     StoreNotShared,
     StreamExists,
@@ -227,6 +229,7 @@ __all__ = [  # noqa: RUF022 - in the order of the tree, as docs/conditions.md ha
     "HookFailed",
     "InvalidQuery",
     "QueryChanged",
+    "StateTooLarge",
     "ResultTooLarge",
     "BackendError",
     "StoreUnavailable",

@@ -223,6 +223,16 @@ class QueryChanged(SpecError):
     )
 
 
+class StateTooLarge(SpecError):
+    """The windows of a query that are not closed take too much of its memory."""
+
+    default_remedy = (
+        "Give the query's pod more memory (spec.runtime.driver.resources.memory; half of it is for "
+        "windows). Or make the query anew, under another name, with shorter windows, a smaller "
+        "latenessSeconds or fewer keys. Nothing of the batch was written."
+    )
+
+
 class ResultTooLarge(SpecError):
     """A batch has more rows for one segment than a store takes at once."""
 

@@ -44,6 +44,9 @@ _STATES: Final = {
 }
 """The states of a scope's streams, by the field of `status.follow` that counts them."""
 
+_QUANTILES: Final = {"0.5": "p50Milliseconds", "0.99": "p99Milliseconds"}
+"""The quantiles of the time of a query's batches, by the field of the status that has each."""
+
 _KNOWN: Final = 16_384
 """Times that are kept: each is computed once for a run, and not at each scrape."""
 
@@ -156,11 +159,18 @@ class ByName:
         ]
         rows: list[tuple[tuple[str, ...], float]] = []
         late, lag, watermark = rows[:], rows[:], rows[:]
-        differ, verified = rows[:], rows[:]
+        differ, verified, malformed, state, times = ([*rows] for _ in range(5))
         for kind, body in self._shared("queries", queries):
             labels, progress = _labels(kind, body), body["status"]["progress"]
             rows.append((labels, float(progress.get("rows", 0))))
             late.append((labels, float(progress.get("lateEvents", 0))))
+            malformed.append((labels, float(progress.get("malformedEvents", 0))))
+            state.append((labels, float(progress.get("stateBytes", 0))))
+            times += [
+                ((*labels, quantile), found / 1000)
+                for quantile, field in _QUANTILES.items()
+                if (found := (progress.get("latency") or {}).get(field)) is not None
+            ]
             over = body["spec"].get("suspend") or says(body, "Succeeded", "True")
             if "lagBytes" in progress and not over:
                 lag.append((labels, float(progress["lagBytes"])))
@@ -177,6 +187,9 @@ class ByName:
         self._metrics.replace("sluice_query_late_events", late)
         self._metrics.replace("sluice_query_lag_bytes", lag)
         self._metrics.replace("sluice_query_watermark_timestamp_seconds", watermark)
+        self._metrics.replace("sluice_query_malformed_events", malformed)
+        self._metrics.replace("sluice_query_state_bytes", state)
+        self._metrics.replace("sluice_query_batch_seconds", times)
         self._metrics.replace("sluice_query_results_differ", differ)
         self._metrics.replace("sluice_query_verified_timestamp_seconds", verified)
 

@@ -142,7 +142,8 @@ def test_a_query_is_exact_after_its_pod_is_killed(
     assert Counter(row["order"] for row in found) == Counter(range(2 * EVENTS))
     assert java.read(scope, "amounts").events == 2 * EVENTS
     header, row = tenant.run("get", KIND, NAME).splitlines()
-    assert header.split() == ["NAME", "READY", "REASON", "ROWS", "LAG", "WATERMARK", "AGE"]
+    columns = ["NAME", "READY", "REASON", "ROWS", "LAG", "WATERMARK", "LATENCY", "AGE"]
+    assert header.split() == columns
     assert row.split()[:5] == [NAME, "True", "Running", str(2 * EVENTS), "0"]
     tenant.run("annotate", KIND, NAME, f"{VERIFY_REQUESTED_AT}=now")
     verified = tenant.until(

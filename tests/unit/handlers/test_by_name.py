@@ -289,7 +289,15 @@ def test_copies_that_follow_share_the_series() -> None:
 def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
     """A suspended or finished query has no lag, and a query without a batch has no rows."""
     bench = Bench()
-    progress = {"rows": 3, "lagBytes": 70, "watermark": "2026-05-04T12:00:00Z", "lateEvents": 2}
+    progress = {
+        "rows": 3,
+        "lagBytes": 70,
+        "watermark": "2026-05-04T12:00:00Z",
+        "lateEvents": 2,
+        "malformedEvents": 5,
+        "stateBytes": 4096,
+        "latency": {"p50Milliseconds": 700, "p99Milliseconds": 1250},
+    }
     done = {"type": "Succeeded", "status": "True"}
     bench.see("runs", STREAM_QUERY, status={"progress": progress})
     bench.see("asleep", STREAM_QUERY, spec={"suspend": True}, status={"progress": progress})
@@ -299,6 +307,9 @@ def test_a_query_tells_its_rows_its_lag_and_its_watermark() -> None:
     assert bench.scrape("sluice_query_rows") == dict.fromkeys(every, 3)
     assert bench.scrape("sluice_query_lag_bytes") == {"team/runs": 70}
     assert bench.scrape("sluice_query_late_events") == dict.fromkeys(every, 2)
+    assert bench.scrape("sluice_query_malformed_events") == dict.fromkeys(every, 5)
+    assert bench.scrape("sluice_query_state_bytes") == dict.fromkeys(every, 4096)
+    assert set(bench.scrape("sluice_query_batch_seconds").values()) <= {0.7, 1.25}
     marks = bench.scrape("sluice_query_watermark_timestamp_seconds")
     assert marks == dict.fromkeys(every, unix("2026-05-04T12:00:00Z"))
 

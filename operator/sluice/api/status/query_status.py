@@ -27,6 +27,13 @@ class QueryVersionStatus(StatusModel):
     columns: LongText = Field(default="", description="The columns of the result, in SQL.")
 
 
+class QueryLatencyStatus(StatusModel):
+    """How long batches take, from the beginning of one until the next one can begin."""
+
+    p50_milliseconds: Count = Field(default=0, description="Half of the last hundred took no more.")
+    p99_milliseconds: Count = Field(default=0, description="99 of 100 took no more.")
+
+
 class QueryProgressStatus(StatusModel):
     """How far a query is, as the operator reads it from the stores."""
 
@@ -47,6 +54,21 @@ class QueryProgressStatus(StatusModel):
         description="Events that came later than eventTime.latenessSeconds allows, in all "
         "versions. Those of closed windows are left out.",
     )
+    malformed_events: Count = Field(
+        default=0,
+        description="Events that did not fit format and schema, in all versions, and were left out "
+        "(malformed: Drop).",
+    )
+    state_rows: Count = Field(
+        default=0,
+        description="Rows that Spark keeps between batches: of windows that are not closed, and of "
+        "joins.",
+    )
+    state_bytes: Count = Field(default=0, description="Their bytes in memory.")
+    latency: QueryLatencyStatus | None = Field(
+        default=None, description="How long batches take. Absent before the second one."
+    )
+    latency_summary: ShortText | None = Field(default=None, description="The same, for a table.")
     time: Time | None = Field(default=None, description="When this was read.")
 
 
@@ -109,6 +131,11 @@ class StreamQueryStatus(ResourceStatus):
     result: Text | None = Field(
         default=None,
         description="The first stream that takes the results, for a table, and how many follow.",
+    )
+    url: Text | None = Field(
+        default=None,
+        description="The address of the query's page, or its path at the gateway. Absent if the "
+        "administrator offers no gateway.",
     )
     version: QueryVersionStatus | None = Field(
         default=None, description="The version that runs, or ran last."

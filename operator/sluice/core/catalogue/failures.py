@@ -83,6 +83,7 @@ _OF_QUERIES: Final = frozenset(
         "QueriesNotOffered",
         "QueryChanged",
         "ResultTooLarge",
+        "StateTooLarge",
         "QuerySuperseded",
         "CheckpointLost",
         "CheckpointDiverged",

@@ -177,6 +177,27 @@ METRICS: Final = (
         "windows.",
     ),
     Metric(
+        "sluice_query_malformed_events",
+        "gauge",
+        BY_NAME,
+        "Events of a StreamQuery that did not fit format and schema, and were left out "
+        "(malformed: Drop).",
+    ),
+    Metric(
+        "sluice_query_state_bytes",
+        "gauge",
+        BY_NAME,
+        "Bytes in memory of what a StreamQuery keeps between batches: windows that are not closed, "
+        "and joins.",
+    ),
+    Metric(
+        "sluice_query_batch_seconds",
+        "gauge",
+        (*BY_NAME, "quantile"),
+        "Seconds from the beginning of a batch of a StreamQuery until the next one can begin: the "
+        "quantiles 0.5 and 0.99 of the last hundred batches.",
+    ),
+    Metric(
         "sluice_query_results_differ",
         "gauge",
         BY_NAME,

@@ -34,6 +34,9 @@ Positions = tuple[Position, ...]
 MOST_MILLIS: Final = 1 << 62
 """The farthest from 1970 that a watermark may be, in milliseconds."""
 
+MOST_BYTES: Final = 1 << 60
+"""The most bytes that a state may have."""
+
 Number = Annotated[int, Field(ge=0, lt=1 << 40, strict=True)]
 """A number or a count. Event numbers have room for it."""
 
@@ -103,6 +106,11 @@ class BatchRecord(Frozen):
             since 1970; 0 before the first event, and in a query without event time.
         late: the number of its events that are older than the watermark. Those of closed windows
             are left out.
+        malformed: the number of events that did not fit and were left out.
+        state_rows, state_bytes: what Spark kept of windows before the batch.
+        latency: how long the last hundred batches took, from the beginning until the next one could
+            begin, in milliseconds: the median, and what 99 of 100 did not exceed; None if no batch
+            of this attempt has ended.
         attempt: the attempt that wrote it.
     """
 
@@ -111,6 +119,10 @@ class BatchRecord(Frozen):
     ends: Positions
     rows: Number
     late: Number = 0
+    malformed: Number = 0
+    state_rows: Number = 0
+    state_bytes: Annotated[int, Field(ge=0, le=MOST_BYTES, strict=True)] = 0
+    latency: tuple[Number, Number] | None = None
     sha256: str
     watermark: Annotated[int, Field(ge=-MOST_MILLIS, le=MOST_MILLIS, strict=True)] = 0
     attempt: Number = 0
@@ -126,6 +138,7 @@ class SummaryRecord(Frozen):
     begun: BegunRecord | None = None
     rows: Number
     late: Number = 0
+    malformed: Number = 0
 
 
 Record = Annotated[
@@ -146,6 +159,7 @@ class LedgerState(NamedTuple):
         begun: the batch after it, if its rows may be in some sinks; else None.
         rows: the rows of all versions.
         late: the late events of all versions.
+        malformed: the malformed events of all versions, which were left out.
     """
 
     version: VersionRecord | None = None
@@ -154,6 +168,7 @@ class LedgerState(NamedTuple):
     begun: BegunRecord | None = None
     rows: int = 0
     late: int = 0
+    malformed: int = 0
 
     @property
     def whole(self) -> int:
@@ -172,6 +187,7 @@ class LedgerState(NamedTuple):
             begun=self.begun,
             rows=self.rows,
             late=self.late,
+            malformed=self.malformed,
         )
 
     def after(self, record: Mapping[str, Any]) -> LedgerState:
@@ -198,6 +214,7 @@ def _folded(state: LedgerState, record: Record) -> LedgerState:
                 record.begun,
                 record.rows,
                 record.late,
+                record.malformed,
             )
         case VersionRecord():
             if record.number <= (state.version.number if state.version else 0):
@@ -214,8 +231,13 @@ def _folded(state: LedgerState, record: Record) -> LedgerState:
             begun = state.begun
             same = begun is None or (begun.batch, begun.ends) == (record.batch, record.ends)
             _check_next(state, record, fits=same)
-            rows, late = state.rows + record.rows, state.late + record.late
-            return state._replace(last=record, begun=None, rows=rows, late=late)
+            return state._replace(
+                last=record,
+                begun=None,
+                rows=state.rows + record.rows,
+                late=state.late + record.late,
+                malformed=state.malformed + record.malformed,
+            )
 
 
 def _check_next(state: LedgerState, record: BegunRecord | BatchRecord, *, fits: bool) -> None:

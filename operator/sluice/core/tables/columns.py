@@ -32,6 +32,10 @@ WATERMARK: Final = "_sluice_watermark"
 """The column with the watermark of the batch, in milliseconds since 1970; null in a beat, and where
 no checkpoint says it: see `pyspark_sluice.watermarks`."""
 
+DROPPED: Final = "_sluice_dropped"
+"""The column with the number of events that did not fit and were left out, in a row of its own; in
+all other rows it is null."""
+
 RESCUED: Final = "_malformed"
 """The bytes of an event that does not fit format and schema; else null."""
 

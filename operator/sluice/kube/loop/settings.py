@@ -169,6 +169,11 @@ def _is_url(text: str) -> str:
     return text
 
 
+def _is_url_or_root(text: str) -> str:
+    """Check a URL of HTTP, which may be empty, or the root of paths."""
+    return text if text == "/" else _is_url(text)
+
+
 HttpUrl = Annotated[str, Field(max_length=2048), AfterValidator(_is_url)]
 """A URL without credentials; empty for none."""
 
@@ -244,9 +249,16 @@ class QuerySettings(Setting):
 
     Attributes:
         image: of their drivers, which has all of Spark; empty if this operator runs no queries.
+        gateway: the URL of the gateway, for status.url, or `/` if only paths are known; empty if
+            there is none.
     """
 
     image: str = ""
+    gateway: Annotated[str, Field(max_length=2048), AfterValidator(_is_url_or_root)] = ""
+
+    def page_of(self, namespace: str, name: str) -> str | None:
+        """Return the address of a query's page, or its path; None if there is no gateway."""
+        return f"{self.gateway.rstrip('/')}/q/{namespace}/{name}" if self.gateway else None
 
 
 class OperatorSettings(Setting):

@@ -135,6 +135,8 @@ class QueryObserver:
         """
         resource = parse(body, StreamQuery)
         seen = query_seen(body, resource, query_id(resource, cluster=self._cluster))
+        page = self._settings.queries.page_of(seen.namespace, seen.name)
+        seen = replace(seen, url=page)
         stores = tuple([await self._store(seen, *place) for place in seen.spec.places])
         situation = QuerySituation(
             body=body,

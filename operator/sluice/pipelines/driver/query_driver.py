@@ -85,7 +85,7 @@ def _run(options: QueryDriverOptions, settings: Settings) -> None:
         _log.info("spark started", slots=options.slots)
         plan = planned(spark, request)
         _log.info("compiled", plan=plan.hash, columns=plan.compiled.columns)
-        run = Run.of(request, options.checkpoints_dir, listener=_tell)
+        run = Run.of(request, options.checkpoints_dir, listener=_tell, heap=options.heap)
         rows = run_query(plan, spark.newSession(), stores, settings, run)
         _log.info("query done", rows=rows)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from sluice.core.query.checks import FIELD, check_parsed, check_resolved
 from sluice.core.query.plan import MOST_TREE, Compiled
-from sluice.core.tables.columns import BEAT, WATERMARK
+from sluice.core.tables.columns import BEAT, DROPPED, WATERMARK, Malformed
 from sluice.errors import InvalidQuery
-from sluice.pipelines.query.late import observed
+from sluice.pipelines.query.observations import observed, without_dropped
 from sluice.pipelines.query.spark_plans import Reader, fingerprint
 
 if TYPE_CHECKING:
@@ -188,6 +188,8 @@ def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: st
     """Return a source as a table that goes on, with its watermark."""
     time, columns = source.event_time, source.columns
     filled = {} if time is None else {WATERMARK: "BIGINT"}
+    if source.malformed is Malformed.DROP and columns is not None:
+        filled[DROPPED] = "BIGINT"
     given: dict[str, object] = {"maxBytesPerTrigger": wanted.batch_bytes}
     if time is not None:
         given["checkpoint"] = wanted.checkpoint
@@ -201,6 +203,9 @@ def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: st
         schema = "\n, ".join([columns, *map(" ".join, filled.items())])
         reader = _asked(f"{field}.schema", lambda: reader.schema(schema))
     table = _asked(f"{field}.schema", reader.load)
+    if DROPPED in filled:  # before the watermark, since the rows that tell it have no time
+        table = without_dropped(table, source.name)
+        del filled[DROPPED]
     if time is None:
         return table
     known = table.drop(*filled).dtypes

@@ -1,4 +1,4 @@
-"""Run a query: Spark makes batches, and each one's rows go to all sinks and into the ledger."""
+"""Run a query: choose its version, prepare its sinks, and have Spark make batches."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import structlog
 
 from sluice import errors
-from sluice.core.query.ledger import BatchRecord, BegunRecord, check_repeated
-from sluice.core.query.rows import Row, digest, in_order, keys_digest
 from sluice.core.query.versions import check_whole, chosen
 from sluice.core.tables.options import TableOptions
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import ResultAppender, fence, release, written
 from sluice.engine.query.sinks import prepare_sinks
-from sluice.engine.streams.writing import patiently
 from sluice.engine.tables.opening import located, opened
 from sluice.engine.tables.source import StoredStream
-from sluice.errors import CheckpointDiverged, InfrastructureError, SluiceError
+from sluice.errors import (
+    CheckpointDiverged,
+    InfrastructureError,
+    SluiceError,
+)
+from sluice.pipelines.query.batch_writer import BatchWriter
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
-from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, events_of, options_of, resolved
-from sluice.pipelines.query.late import late_events
+from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, options_of, resolved
+from sluice.pipelines.query.observations import counts_of, last_progress
+from sluice.pipelines.query.session import HEAP
 from sluice.pipelines.spark.lost import SparkLost, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sluice.config import Settings
     from sluice.core.query.ledger import LedgerState, VersionRecord
     from sluice.core.query.plan import PlannedSink, PlannedSource, QueryPlan, QueryRequest
     from sluice.pipelines.programs.stores import Stores
+    from sluice.pipelines.query.batch_writer import Listener
     from sluice.stores.base import Store
-
-    Listener = Callable[[BatchRecord, Sequence[Row]], None]
-    """Is told of each batch once it is whole, with its rows."""
 
 _log = structlog.get_logger()
 
@@ -60,6 +61,7 @@ class Run:
         interval_seconds: from the beginning of a batch to that of the next one; 0 for no pause.
         batch_bytes: the most bytes of each source in a batch.
         restart: see `core.query.versions.chosen`.
+        most_state: the most bytes of windows that are not closed.
         listener: see `Listener`.
     """
 
@@ -68,16 +70,20 @@ class Run:
     interval_seconds: int
     batch_bytes: int
     restart: bool
+    most_state: int
     listener: Listener
 
     @classmethod
-    def of(cls, request: QueryRequest, folder: Path, *, listener: Listener) -> Self:
+    def of(
+        cls, request: QueryRequest, folder: Path, *, listener: Listener, heap: int = HEAP
+    ) -> Self:
         """Return how a request is run.
 
         Args:
             request: the request.
             folder: the folder that has one of each query.
             listener: see `Listener`.
+            heap: bytes of the JVM's largest heap.
         """
         return cls(
             folder=folder / request.query_id,
@@ -85,6 +91,7 @@ class Run:
             interval_seconds=request.interval_seconds,
             batch_bytes=request.batch_bytes,
             restart=request.restart,
+            most_state=heap // 2,  # Spark needs the other half to work with it
             listener=listener,
         )
 
@@ -124,9 +131,15 @@ def run_query(
             stack.enter_context(ResultAppender(*sink, plan.query_id, version.number))
             for sink in sinks
         ]
-        late = partial(late_events, spark)
         writer = BatchWriter(
-            ledger, appenders, checkpoint, plan.keys, late=late, listener=run.listener
+            ledger,
+            appenders,
+            checkpoint,
+            plan.keys,
+            counts=partial(counts_of, spark),
+            progress=partial(last_progress, spark),
+            most_state=run.most_state,
+            listener=run.listener,
         )
         _stream(spark, _started(plan, version, run), writer, run)
     return writer.rows
@@ -253,85 +266,3 @@ def _told(text: str) -> SluiceError:
         if found and isinstance(kind, type) and issubclass(kind, SluiceError):
             return kind(found[2])
     return InfrastructureError(f"Spark ended the query: {text.strip().splitlines()[0]}")
-
-
-class BatchWriter:
-    """Takes Spark's batches, and writes their rows to all sinks and the ledger.
-
-    Args:
-        ledger: the ledger, which this attempt owns.
-        sinks: the sinks.
-        checkpoint: the checkpoint of the version.
-        keys: the columns by which rows are routed.
-        late: returns the number of late events in the batch that was read last.
-        listener: see `Listener`.
-
-    Attributes:
-        rows: the rows of the batches so far.
-        failure: what ended a batch; None if nothing has.
-    """
-
-    def __init__(
-        self,
-        ledger: QueryLedger,
-        sinks: Sequence[ResultAppender],
-        checkpoint: QueryCheckpoint,
-        keys: Sequence[str],
-        *,
-        late: Callable[[int], int],
-        listener: Listener,
-    ) -> None:
-        self._ledger = ledger
-        self._sinks = sinks
-        self.checkpoint = checkpoint
-        self._keys = keys
-        self._late = late
-        self._listener = listener
-        self.rows = 0
-        self.failure: BaseException | None = None
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write a batch. Spark calls this again for a batch that it does not know to be done."""
-        try:
-            self._write(frame, batch)
-        except BaseException as error:
-            self.failure = error
-            # Py4J answers the JVM for an Exception only, and Spark would wait for the answer.
-            raise InfrastructureError(f"the batch ended: {error!r}") from error
-
-    def _write(self, frame: DataFrame, batch: int) -> None:
-        taken = events_of(frame, self._keys).toArrow()
-        late = self._late(batch)
-        keys, texts = (column.to_pylist() for column in taken.columns)
-        rows = in_order(map(Row, keys, texts))
-        planned = self.checkpoint.planned(batch)
-        begun = BegunRecord(batch=batch, ends=planned.ends, keys=keys_digest(rows), part=1)
-        check_repeated(self._ledger.state, begun)
-        if self._ledger.state.whole < batch:
-            self._append(begun, rows)
-            record = BatchRecord(
-                batch=batch,
-                ends=planned.ends,
-                rows=len(rows),
-                sha256=digest(rows),
-                late=late,
-                watermark=planned.watermark,
-                attempt=self._ledger.attempt,
-            )
-            self._ledger.add(record)
-            self.rows += len(rows)
-            self._listener(record, rows)
-
-    def _append(self, begun: BegunRecord, rows: Sequence[Row]) -> None:
-        """Append the rows of a batch to all sinks, once the ledger says that it was begun."""
-        if not rows:
-            return
-        known = self._ledger.state.begun
-        if known is None:
-            most = min(sink.part_rows(rows) for sink in self._sinks)
-            known = begun.model_copy(update={"part": most})
-            self._ledger.add(known)
-        else:
-            patiently(self._ledger.check_now)
-        for sink in self._sinks:
-            patiently(partial(sink.append, begun.batch, rows, known.part))

@@ -194,13 +194,16 @@ function showTiles() {
   const read = Date.parse(state.readTime);
   const [day, hour] = moment(watermark).split(" ");
   const late = state.lateEvents ? `; ${whole(state.lateEvents)} events were late` : "";
+  const malformed = state.malformedEvents ? `; ${whole(state.malformedEvents)} events did not fit` : "";
+  const kept = state.stateRows ? `${whole(state.stateRows)} rows in open windows` : "";
   const tiles = [
-    ["Rows", whole(state.rows), "of all versions"],
+    ["Rows", whole(state.rows), `of all versions${malformed}`],
     ["Lag", state.lag ?? DASH, typeof state.lagBytes === "number" ? `${whole(state.lagBytes)} B to read` : ""],
     Number.isFinite(watermark)
       ? ["Watermark", hour, `${day}, ${lateness(now - watermark)}${late}`]
       : ["Watermark", DASH, ""],
-    ["Version / batch", `${whole(state.version)} / ${whole(state.batch)}`, ""],
+    ["Version / batch", `${whole(state.version)} / ${whole(state.batch)}`, kept],
+    ["Time of a batch", state.latency ?? DASH, ""],
     arrival !== null
       ? ["Last row", `${age(Date.now() - arrival)} ago`, `came at ${moment(arrival).slice(11)}`]
       : ["Last row", DASH, since === null ? "" : `none came since ${moment(since).slice(11)}`],

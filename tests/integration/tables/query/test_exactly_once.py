@@ -24,11 +24,13 @@ from sluice.errors import (
     QueryChanged,
     QuerySuperseded,
     SourceNotFound,
+    StateTooLarge,
     TargetExists,
 )
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.session import HEAP
 from support.store.clicks import KEYS
 from support.store.counts import SQL, assert_counted, manifest, results
 from support.until import PATIENT, until
@@ -59,6 +61,9 @@ class Query:
         uri: the store's address.
         clicks: the stream.
         folder: the folder of checkpoints.
+
+    Attributes:
+        heap: bytes of the JVM's heap, as the query is told.
     """
 
     def __init__(self, spark: SparkSession, uri: str, clicks: Clicks, folder: Path) -> None:
@@ -68,12 +73,13 @@ class Query:
         self.folder = folder
         self.settings = Settings(timeouts=PATIENT)
         self.identity = ""
+        self.heap = HEAP
 
     def run(self, **changes: Any) -> int:
         """Run the query over the present events. Return the number of written rows."""
         request = self.request(**changes)
         self.identity = request.query_id
-        run = Run.of(request, self.folder, listener=lambda *_: None)
+        run = Run.of(request, self.folder, listener=lambda *_: None, heap=self.heap)
         plan = planned(self._spark, request)
         with Stores(self.settings) as stores:
             return run_query(plan, self._spark, stores, self.settings, run)
@@ -329,16 +335,48 @@ def test_changes_that_spark_accepts_in_silence_are_refused(
 
 
 @pytest.mark.exhaustive
-def test_malformed_events_end_a_query_with_their_place(query: Query, clicks: Clicks) -> None:
+def test_malformed_events_end_a_query_with_their_place(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
     """A malformed event ends the query with its pointer.
 
-    With `malformed: Drop` a new version goes on.
+    With `malformed: Drop` a new version goes on, and counts those that it leaves out.
     """
     clicks.write(ROUNDS)
     clicks.write_raw(b"no JSON")
     with pytest.raises(MalformedEvents, match=r"0\.#epoch\.0:\d+-15"):
         query.run()
-    assert query.run(onChange="Restart", sources__0__malformed="Drop") > 0
+    dropping = {"onChange": "Restart", "sources__0__malformed": "Drop"}
+    assert query.run(**dropping) > 0
+    ledger = QueryLedger(
+        store, query.identity, StreamName(scope=clicks.name.scope, stream="counts")
+    )
+    assert ledger.load().malformed == 1
+    clicks.write_raw(b"no JSON either")
+    clicks.write_raw(b'{"k": "key-1", "n": "no number", "ts": "2026-01-01T00:30:00Z"}')
+    clicks.write(2 * ROUNDS)
+    query.run(**dropping)
+    state = ledger.load()
+    assert state.malformed == 3
+    assert state.last is not None
+    assert state.last.latency is not None
+    assert all(row["k"].startswith("key-") for row in results(store, clicks.name))
+
+
+@pytest.mark.exhaustive
+def test_windows_that_take_too_much_memory_are_said_and_more_memory_goes_on(
+    query: Query, clicks: Clicks, store: Store
+) -> None:
+    """The query ends before the JVM would, and writes nothing of the batch. Nothing is lost."""
+    query.heap = 1 << 10
+    clicks.write(3 * ROUNDS)  # so many bytes that there are several batches
+    with pytest.raises(StateTooLarge, match=r"rows of open windows take .* of 1.0 kB of memory"):
+        query.run()
+    query.heap = HEAP
+    query.run()
+    clicks.write(2 * ROUNDS)
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
 
 
 @pytest.mark.exhaustive

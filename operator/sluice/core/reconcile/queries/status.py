@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.status.common import ConditionType, Failure, ObjectRef
-from sluice.api.status.query_status import QueryProgressStatus, QueryVersionStatus
+from sluice.api.status.query_status import (
+    QueryLatencyStatus,
+    QueryProgressStatus,
+    QueryVersionStatus,
+)
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.jobs import job_name
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sluice.api.status.query_status import StreamQueryStatus
-    from sluice.core.query.ledger import QueryReading
+    from sluice.core.query.ledger import BatchRecord, QueryReading
     from sluice.core.reconcile.queries.world import QuerySeen
     from sluice.core.reconcile.shared.conditions import Tri
     from sluice.core.values.trouble import Trouble
@@ -29,6 +33,7 @@ DECIDED: Final = frozenset(
         "InvalidQuery",
         "QueryChanged",
         "ResultTooLarge",
+        "StateTooLarge",
         "MalformedEvents",
         "SourceTruncated",
         "CheckpointLost",
@@ -62,6 +67,7 @@ class QueryStatus:
             "observed_generation": query.generation,
             "query_id": query.query_id,
             "result": _result(query),
+            "url": query.url,
             "last_handled_requested_at": (
                 query.requested_at or query.status.last_handled_requested_at
             ),
@@ -107,6 +113,11 @@ class QueryStatus:
             lag=None if lag is None else text.size(lag),
             watermark=None if last is None else _time(last.watermark),
             late_events=state.late,
+            malformed_events=state.malformed,
+            state_rows=0 if last is None else last.state_rows,
+            state_bytes=0 if last is None else last.state_bytes,
+            latency=_latency(last),
+            latency_summary=_took(last),
             time=self._now,
         )
         was = before.progress
@@ -236,6 +247,21 @@ class QueryStatus:
 def _result(query: QuerySeen) -> str:
     first, *others = (f"{place.store}: {place.title}" for _, place in query.spec.goals)
     return first + (f" and {len(others)} more" if others else "")
+
+
+def _latency(last: BatchRecord | None) -> QueryLatencyStatus | None:
+    if last is None or last.latency is None:
+        return None
+    half, most = last.latency
+    return QueryLatencyStatus(p50_milliseconds=half, p99_milliseconds=most)
+
+
+def _took(last: BatchRecord | None) -> str | None:
+    """Return how long batches take, for a table: 0.7 s (p99 1.2 s)."""
+    if last is None or last.latency is None:
+        return None
+    half, most = (f"{millis / 1000:.1f} s" for millis in last.latency)
+    return f"{half} (p99 {most})"
 
 
 def _time(millis: int | None) -> datetime | None:

@@ -27,6 +27,7 @@ class QuerySeen:
         query_id: its identity.
         spec: what the user wants.
         status: what the operator has written.
+        url: the address of its page, or its path; None if there is no gateway.
         requested_at: the annotation sluice.dev/requestedAt.
         verify_requested_at: the annotation sluice.dev/verifyRequestedAt.
         verify_due: the time of a verification that is due by the schedule and has not begun.
@@ -44,6 +45,7 @@ class QuerySeen:
     query_id: str
     spec: StreamQuerySpec
     status: StreamQueryStatus
+    url: str | None = None
     requested_at: str | None = None
     verify_requested_at: str | None = None
     verify_due: datetime | None = None

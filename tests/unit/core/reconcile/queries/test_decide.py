@@ -308,3 +308,22 @@ def test_live_sinks_of_an_orphaned_query_stay() -> None:
     query.delete()
     query.body["metadata"].setdefault("annotations", {})[FORCE_ORPHAN] = "true"
     assert query.look().actions == (Unprotect(),)
+
+
+def test_the_status_has_what_the_last_batch_says() -> None:
+    """Time of batches, open windows and malformed events come from the ledger."""
+    query = QueryRecorder("counts")
+    query.start()
+    query.write()
+    assert "latency" not in status(query)["progress"]
+    assert query.ledger.last is not None
+    last = query.ledger.last.model_copy(
+        update={"batch": 1, "state_rows": 7, "state_bytes": 4096, "latency": (712, 1250)}
+    )
+    query.ledger = query.ledger._replace(last=last, malformed=3)
+    query.look()
+    progress = status(query)["progress"]
+    assert (progress["stateRows"], progress["stateBytes"]) == (7, 4096)
+    assert progress["latency"] == {"p50Milliseconds": 712, "p99Milliseconds": 1250}
+    assert progress["latencySummary"] == "0.7 s (p99 1.2 s)"
+    assert progress["malformedEvents"] == 3
