@@ -17,21 +17,22 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from bench.model import BenchError, Goal, Measurement
 from bench.query.flink import flink_query
 from bench.query.windows import KEY_COUNT, SCOPE, manifest
 from sluice.api.load import load
 from sluice.config import Settings
+from sluice.core.events.decoding import encoded
 from sluice.core.query.recent import ResultReader
 from sluice.core.query.request import query_id
 from sluice.core.values.model import Scaling, StoreAddress, StreamConfig, StreamName
 from sluice.engine.query.tail import follow_rows
-from sluice.engine.streams.writing import EventWriter, Routed
 from sluice.stores.connect import connect
 from sluice.stores.tails import Arrived
 from support.store.rows import QUERY_ID, ResultRows
@@ -56,6 +57,8 @@ _RATE: Final = 1000
 """Events per second."""
 _TICK: Final = 0.02
 """Seconds from one append of the writer to the next."""
+_WINDOW: Final = 1 << 20
+"""Bytes that the writer has in flight in a segment."""
 _WARM: Final = 30
 """Seconds after the first row that do not count."""
 _SECONDS: Final = 40
@@ -140,22 +143,34 @@ def _end(text: bytes) -> float:
 
 @contextmanager
 def _writing(store: Store, stream: StreamName) -> Iterator[None]:
-    """Write events with the present time during the block."""
+    """Write events with the present time during the block.
+
+    A connection is kept for each segment, as clients do. To open one takes more than to append.
+    """
     ended = threading.Event()
+    described = store.describe(stream)
+    assert described is not None
+    names = [store.segment_name(stream, one.id) for one in described.tail]
 
     def write() -> None:
-        writer = EventWriter(store, stream)
-        each = round(_RATE * _TICK)
+        each = round(_RATE * _TICK) // len(names)
         due = time.monotonic()
-        while not ended.is_set():
-            now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-            events = [
-                Routed(at % 2 / 2, json.dumps({"k": f"key-{at % KEY_COUNT}", "ts": now}).encode())
-                for at in range(each)
+        numbers = count(1)
+        with ExitStack() as stack:
+            appenders = [
+                stack.enter_context(store.appender(name, writer=uuid4(), window=_WINDOW))
+                for name in names
             ]
-            writer.write(events)
-            due += _TICK
-            ended.wait(max(0.0, due - time.monotonic()))
+            while not ended.is_set():
+                now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+                for appender in appenders:
+                    for number in islice(numbers, each):
+                        event = json.dumps({"k": f"key-{number % KEY_COUNT}", "ts": now}).encode()
+                        appender.append(encoded(event), event_number=number)
+                for appender in appenders:
+                    appender.flush()
+                due += _TICK
+                ended.wait(max(0.0, due - time.monotonic()))
 
     thread = threading.Thread(target=write)
     thread.start()
