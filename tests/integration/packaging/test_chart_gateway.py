@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sluice.kube.loop.settings import OperatorSettings
 from support.kube.chart import NAMESPACE, Rendered, lint, refusal, render, rules
 
 NAME = "sluice-gateway"
@@ -27,6 +28,21 @@ def words(objects: Rendered) -> list[str]:
 def test_there_is_none_unless_it_is_asked_for() -> None:
     """By default the chart makes no object of the gateway."""
     assert not [one for one in render() if one["metadata"]["name"] == NAME]
+
+
+@pytest.mark.parametrize(
+    ("values", "page"),
+    [
+        ({}, "/q/shop/clicks"),
+        ({"url": "https://sluice.example.com/"}, "https://sluice.example.com/q/shop/clicks"),
+        ({"enabled": False, "url": "https://sluice.example.com"}, None),
+    ],
+    ids=["path", "url", "none"],
+)
+def test_the_operator_tells_the_pages_of_queries(values: dict[str, Any], page: str | None) -> None:
+    """The status has the address, or the path if the address is not known."""
+    settings = OperatorSettings.model_validate(gateway(**values).config)
+    assert settings.queries.page_of("shop", "clicks") == page
 
 
 def test_it_reads_in_the_namespaces_that_it_shows() -> None:

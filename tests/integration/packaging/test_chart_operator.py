@@ -152,7 +152,7 @@ def test_settings_reach_the_operator() -> None:
             "sampler": "parentbased_always_on",
             "samplerArgument": "",
         },
-        "queries": {"image": ""},
+        "queries": {"image": "", "gateway": ""},
         "profiles": {"large": {"slots": 8, "ttlSecondsAfterFinished": 31_536_000, "sparkConf": {}}},
     }
 

@@ -34,8 +34,8 @@ _QUERIES: Final = {
     # For local files, Spark would take a manager that runs `readlink` some thirty times in each
     # batch, which takes half of its time. This one renames files into their places, too.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.{_FILE_MANAGER}",
-    # Hadoop runs `chmod` for each file that it makes, and by default makes one with checksums beside
-    # each. Windows are in files whose compression has checksums, too.
+    # Hadoop runs `chmod` for each file that it makes, and by default makes another one beside it,
+    # with checksums. Windows are in files whose compression has checksums, too.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # The time after which a query whose batches have no pause asks for events again.
     "spark.sql.streaming.pollingDelay": "50ms",
