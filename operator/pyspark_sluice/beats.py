@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from sluice.core.tables.columns import BEAT, DROPPED, WATERMARK
 from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sluice.core.tables.options import TableOptions
 
@@ -133,14 +133,33 @@ def beat(millis: int, time_column: str, schema: pa.Schema) -> pa.RecordBatch:
     kind = schema.field(time_column).type
     at = datetime.fromtimestamp(millis / 1000, UTC)
     values = {time_column: at if kind.tz else at.replace(tzinfo=None), BEAT: True}
-    arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
+    return _row(values, schema)
 
 
 def dropped(number: int, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch that tells how many events were left out: one row with nothing else."""
-    arrays = [pa.array([number if field.name == DROPPED else None], field.type) for field in schema]
+    return _row({DROPPED: number}, schema)
+
+
+def _row(values: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Return one row with these values. All others are null, or blank where none may be null."""
+    arrays = [pa.array([values.get(field.name, _blank(field))], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
+
+
+def _blank(field: pa.Field) -> Any:
+    """Return the value of a column that a row does not tell. Spark trusts in NOT NULL."""
+    kind = field.type
+    if field.nullable:
+        return None
+    if pa.types.is_struct(kind):
+        return {part.name: _blank(part) for part in kind}
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return []
+    if pa.types.is_timestamp(kind):
+        return datetime.fromtimestamp(0, UTC if kind.tz else None)
+    known = ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_date, date.min))
+    return next((blank for fits, blank in known if fits(kind)), 0)
 
 
 def _nullable(schema: pa.Schema) -> list[pa.Field]:

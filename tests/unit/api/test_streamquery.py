@@ -145,3 +145,16 @@ def test_the_guides_first_example_is_a_query() -> None:
     text = (DOCS / "streamquery.md").read_text(encoding="utf-8").split("```yaml\n")[1]
     (query,) = load(text.partition("```")[0], copies=False).queries
     assert query.metadata.name == "clicks-per-minute"
+
+
+def test_a_live_sink_is_another_query_than_one_that_stays() -> None:
+    """Else the deletion of the one could delete the rows of the other."""
+    place = {"storeRef": {"name": "main"}, "scope": "shop", "stream": "counts"}
+
+    def identity(sink: dict[str, Any]) -> str:
+        (query,) = load(manifest(URI, CLICKS, sinks=[sink]), copies=False).queries
+        return query_id(query, cluster="local")
+
+    live = identity({"live": place})
+    assert live != identity({"stream": place})
+    assert live == identity({"live": {**place, "keepSeconds": 60}})

@@ -230,6 +230,8 @@ _LIVE_STAYS: Final = (
     "sinks of which one is live cannot be changed: delete the query, and apply it again"
 )
 
+_LIVE_LAST: Final = "live sinks come behind the others: the query's ledger lies beside the first"
+
 _HAS_LIVE: Final = "{0}.sinks.exists(one, has(one.live))"
 
 
@@ -245,7 +247,12 @@ class StreamQuerySpec(ApiModel):
                 _LIVE_STAYS,
                 path=".sinks",
                 reason="FieldValueForbidden",
-            )
+            ),
+            Rule(
+                "!has(self.sinks[0].live) || self.sinks.all(one, has(one.live))",
+                _LIVE_LAST,
+                path=".sinks",
+            ),
         )
     )
 
@@ -307,6 +314,8 @@ class StreamQuerySpec(ApiModel):
             raise ValueError(_SAME_STREAM)
         if any(one in sinks for one in read):
             raise ValueError(_LOOP)
+        if self.sinks[0].live is not None and any(one.live is None for one in self.sinks):
+            raise ValueError(_LIVE_LAST)
         return self
 
     @property
@@ -337,7 +346,12 @@ class StreamQuerySpec(ApiModel):
 
     def identity(self) -> dict[str, Any]:
         """Return the part of the spec that identifies the query: where its results go."""
-        sinks = [{"store": one.store, "stream": one.title} for _, one in self.goals]
+        sinks = [
+            {"store": one.store, "stream": one.title}
+            # Rows that were promised to stay must never be taken for those of a live sink.
+            | ({"live": True} if isinstance(one, LiveStream) else {})
+            for _, one in self.goals
+        ]
         return {"sinks": sinks}
 
 

@@ -110,6 +110,9 @@ class QueryVerificationStatus(StatusModel):
         default=None, description="When results were last found to be equal."
     )
     next_time: Time | None = Field(default=None, description="When the next one is due.")
+    schedule_error: Text | None = Field(
+        default=None, description="Why none is ever due by spec.verify.schedule."
+    )
 
     @property
     def under_way(self) -> bool:

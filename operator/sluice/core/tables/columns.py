@@ -25,6 +25,9 @@ OFFSET: Final = "_offset"
 POINTER: Final = "_pointer"
 """The event's pointer, as the store's clients write it: segment, offset, and length with header."""
 
+OURS: Final = "_sluice_"
+"""The beginning of the names of columns that a reader fills in."""
+
 BEAT: Final = "_sluice_beat"
 """The column that marks a beat: see `pyspark_sluice.beats`."""
 

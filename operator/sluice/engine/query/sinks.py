@@ -44,29 +44,40 @@ def prepare_sinks(
     """
     for sink, store in sinks:
         if sink.keep_ms is not None:
-            make_live(sink, store, query_id, fresh=first)
+            make_live(sink, store, query_id)
         else:
             (make_sink if first else check_sink)(sink, store, query_id)
 
 
-def make_live(sink: PlannedSink, store: Store, query_id: str, *, fresh: bool) -> None:
-    """Make the stream of a live sink if there is none.
+def make_live(sink: PlannedSink, store: Store, query_id: str) -> None:
+    """Make the stream of a live sink, if there is none that is as wanted.
 
-    It only shows results, so one that was deleted is made again.
-
-    Args:
-        sink: the sink.
-        store: its store.
-        query_id: the query's identity.
-        fresh: whether one that has rows of an earlier query of this name is made anew.
+    It only shows results, so one that was deleted, sealed or changed is made again.
 
     Raises:
         TargetExists, TargetReplaced, TargetSealed, TargetScopeNotFound: see `make_sink`.
     """
-    if fresh:
+    found = store.describe(sink.stream)
+    if found is not None and (found.sealed or found.config.retention != _retention(sink)):
         drop_live(sink.stream, store, query_id)
     if not _made(sink, store, query_id):
         check_sink(sink, store, query_id)
+
+
+def renew_live(sinks: Sequence[tuple[PlannedSink, Store]], query_id: str) -> None:
+    """Make the streams of live sinks anew. The caller owns the ledger, which has no version.
+
+    What an earlier query of this name has left in them would refuse the rows of this one: the
+    numbers of its batches begin anew.
+
+    Args:
+        sinks: the sinks and their stores.
+        query_id: the query's identity.
+    """
+    for sink, store in sinks:
+        if sink.keep_ms is not None:
+            drop_live(sink.stream, store, query_id)
+            make_live(sink, store, query_id)
 
 
 def drop_live(stream: StreamName, store: Store, query_id: str) -> bool:
@@ -127,18 +138,22 @@ def _made(sink: PlannedSink, store: Store, query_id: str) -> bool:
     Raises:
         TargetScopeNotFound: its scope does not exist.
     """
-    kept = StreamRetention()
-    if sink.keep_ms is not None:
-        kept = StreamRetention(type=RetentionType.TIME, minimum=sink.keep_ms)
     config = StreamConfig(
         scaling=Scaling(type=ScaleType.FIXED, min_segments=sink.segments),
-        retention=kept,
+        retention=_retention(sink),
         tags=tuple(sorted((identity.TAG_MANAGED, _mark(query_id)))),
     )
     try:
         return store.create_stream(sink.stream, config)
     except ScopeNotFound as error:
         raise TargetScopeNotFound(f"there is no scope {sink.stream.scope}") from error
+
+
+def _retention(sink: PlannedSink) -> StreamRetention:
+    """Return how long the store keeps the rows of a sink."""
+    if sink.keep_ms is None:
+        return StreamRetention()
+    return StreamRetention(type=RetentionType.TIME, minimum=sink.keep_ms)
 
 
 def segments_of(sink: PlannedSink, store: Store, query_id: str) -> tuple[Segment, ...]:

@@ -170,7 +170,9 @@ def _is_url(text: str) -> str:
 
 
 def _is_url_or_root(text: str) -> str:
-    """Check a URL of HTTP, which may be empty, or the root of paths."""
+    """Check a URL of HTTP that paths follow on, which may be empty, or the root of paths."""
+    if "?" in text or "#" in text:
+        raise ValueError("give a URL that the path of a page follows on, without ? and #")
     return text if text == "/" else _is_url(text)
 
 

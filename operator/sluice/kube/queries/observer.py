@@ -191,6 +191,8 @@ class QueryObserver:
             )
         if found is None:
             return None
+        if seen.deleted is not None:
+            return found.seen  # only what the query has made is deleted there
         try:
             access.check_queried(found.resource.spec, place, field=field)
         except SpecError as error:

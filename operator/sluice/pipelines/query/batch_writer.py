@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluice.core.query.ledger import BatchRecord, BegunRecord, check_repeated
 from sluice.core.query.rows import Row, digest, in_order, keys_digest
@@ -97,15 +97,26 @@ class BatchWriter:
                 sha256=digest(rows),
                 late=counts.late,
                 malformed=counts.malformed,
-                state_rows=0 if progress is None else progress.state_rows,
-                state_bytes=0 if progress is None else progress.state_bytes,
-                latency=self._times.after(progress),
+                **self._measured(progress),
                 watermark=planned.watermark,
                 attempt=self._ledger.attempt,
             )
             self._ledger.add(record)
             self.rows += len(rows)
             self._listener(record, rows)
+
+    def _measured(self, progress: Progress | None) -> dict[str, Any]:
+        """Return what a record says of the last batch; of an earlier one, if it is not known."""
+        latency = self._times.after(progress)
+        last = self._ledger.state.last
+        if progress is None and last is not None:
+            kept = {"state_rows": last.state_rows, "state_bytes": last.state_bytes}
+            return {**kept, "latency": latency or last.latency}
+        return {
+            "state_rows": 0 if progress is None else progress.state_rows,
+            "state_bytes": 0 if progress is None else progress.state_bytes,
+            "latency": latency,
+        }
 
     def _check_state(self, progress: Progress | None) -> None:
         """Check that windows have room, before the JVM ends for want of memory, without a word.

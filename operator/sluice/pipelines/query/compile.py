@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from sluice.core.query.checks import FIELD, check_parsed, check_resolved
 from sluice.core.query.plan import MOST_TREE, Compiled
-from sluice.core.tables.columns import BEAT, DROPPED, WATERMARK, Malformed
+from sluice.core.tables.columns import (
+    BEAT,
+    DROPPED,
+    EVENT,
+    OURS,
+    WATERMARK,
+    Format,
+    Malformed,
+)
 from sluice.errors import InvalidQuery
 from sluice.pipelines.query.observations import observed, without_dropped
 from sluice.pipelines.query.spark_plans import Reader, fingerprint
@@ -187,8 +195,12 @@ def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
 def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: str) -> DataFrame:
     """Return a source as a table that goes on, with its watermark."""
     time, columns = source.event_time, source.columns
+    drops = source.malformed is Malformed.DROP
+    if drops and columns is None and source.format is Format.TEXT:
+        columns = f"{EVENT} STRING"
+    _check_names(columns, f"{field}.schema")
     filled = {} if time is None else {WATERMARK: "BIGINT"}
-    if source.malformed is Malformed.DROP and columns is not None:
+    if drops and columns is not None:
         filled[DROPPED] = "BIGINT"
     given: dict[str, object] = {"maxBytesPerTrigger": wanted.batch_bytes}
     if time is not None:
@@ -220,6 +232,20 @@ def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: st
         lambda: table.withWatermark(time.column, f"{time.lateness_ms} milliseconds"),
     )
     return _asked(f"{field}.eventTime", lambda: observed(table, source.name, time))
+
+
+def _check_names(columns: str | None, field: str) -> None:
+    """Refuse columns that have the names of those which the reader fills in."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - comes with Spark
+
+    if columns is None:
+        return
+    found = _asked(field, lambda: StructType.fromDDL(columns))
+    for name in found.names if isinstance(found, StructType) else ():
+        if name.lower().startswith(OURS):
+            raise InvalidQuery(
+                f"the column {name} has a name of Sluice's own", field=field, remedy="Rename it."
+            )
 
 
 def options_of(source: PlannedSource) -> dict[str, str]:

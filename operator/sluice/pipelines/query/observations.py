@@ -26,6 +26,9 @@ _OBSERVED: Final = "_sluice_late_"
 """The observation of a source has this name, followed by the source's."""
 
 
+_MOST: Final = (1 << 40) - 1
+"""The largest number in a record of a ledger."""
+
 _BATCHES: Final = 100
 """The last batches whose times are remembered."""
 
@@ -124,7 +127,7 @@ def _told(spark: SparkSession, batch: int) -> Counts:
                 batch=batch,
                 malformed=number,
             )
-    return Counts(late, malformed)
+    return Counts(_bounded(late), _bounded(malformed))
 
 
 class Progress(NamedTuple):
@@ -157,13 +160,18 @@ def last_progress(spark: SparkSession) -> Progress | None:
         states = list(told.stateOperators())
         return Progress(
             batch=int(told.batchId()),
-            millis=int(told.durationMs().get("triggerExecution") or 0),
-            state_rows=sum(int(one.numRowsTotal()) for one in states),
-            state_bytes=sum(int(one.memoryUsedBytes()) for one in states),
+            millis=_bounded(int(told.durationMs().get("triggerExecution") or 0)),
+            state_rows=_bounded(sum(int(one.numRowsTotal()) for one in states)),
+            state_bytes=_bounded(sum(int(one.memoryUsedBytes()) for one in states)),
         )
     except Exception as error:  # noqa: BLE001 - as above
         _log.exception("the last batch could not be measured", error=first_line(error))
         return None
+
+
+def _bounded(number: int) -> int:
+    """Return a number as a ledger takes it, whatever Spark has counted."""
+    return max(0, min(number, _MOST))
 
 
 class BatchTimes:

@@ -17,7 +17,7 @@ from sluice.core.query.versions import check_whole, chosen
 from sluice.core.tables.options import TableOptions
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import ResultAppender, fence, release, written
-from sluice.engine.query.sinks import prepare_sinks
+from sluice.engine.query.sinks import prepare_sinks, renew_live
 from sluice.engine.tables.opening import located, opened
 from sluice.engine.tables.source import StoredStream
 from sluice.errors import (
@@ -117,6 +117,8 @@ def run_query(
     version, checkpoint = choose()
     ledger.check()
     before = ledger.state.version
+    if before is None:
+        renew_live(sinks, plan.query_id)
     if before is not None and version.number == before.number:
         release(sinks, plan.query_id, version.number)
     else:

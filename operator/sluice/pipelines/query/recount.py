@@ -27,7 +27,7 @@ from sluice.pipelines.query.duck import ROOM, ask, opened_database, take
 from sluice.pipelines.query.duck_sql import quoted, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import duckdb
 
@@ -102,7 +102,7 @@ class _Moment(NamedTuple):
     version: VersionRecord
     last: BatchRecord
     late: int
-    ends: tuple[StreamPosition, ...]
+    ends: Mapping[int, StreamPosition]
 
     def end(self, stream: StreamName) -> StreamPosition | None:
         """Return where the last batch ends in a source; None for one that the text leaves out.
@@ -153,7 +153,7 @@ def recounted(
             field="spec.sinks",
             remedy="Give the query a sink `stream` as well.",
         )
-    moment = _moment(ledger, [sink for _, sink in sinks])
+    moment = _moment(ledger, {at: sinks[at][1] for at in lasting})
     _check(request, moment.version)
     text = translated(request.sql, [one.name for one in request.sources])
     with opened_database(room) as database:
@@ -170,11 +170,11 @@ def recounted(
         return [_compared(database, sinks[at], at, moment, columns) for at in lasting]
 
 
-def _moment(ledger: QueryLedger, sinks: Sequence[StoredStream]) -> _Moment:
+def _moment(ledger: QueryLedger, sinks: Mapping[int, StoredStream]) -> _Moment:
     """Find how much each sink has at the end of a batch."""
     for _ in range(_TRIES):
         before = ledger.load()
-        ends = tuple(sink.tail() for sink in sinks) if before.last else ()
+        ends = {at: sink.tail() for at, sink in sinks.items()} if before.last else {}
         after = ledger.load()
         if before.version is None or before.last is None:
             raise InvalidQuery("the query has written no batch", field=FIELD, remedy="Run it.")

@@ -39,9 +39,8 @@ def test_a_wrong_sink_is_refused(applier: Applier, sink: dict[str, Any], said: s
         [{"stream": KEPT}, {"live": {**SHOWN, "stream": "other"}}],
         [{"stream": KEPT}, {"live": {**SHOWN, "keepSeconds": 120}}],
         [{"stream": KEPT}, {"live": SHOWN}, {"stream": {**KEPT, "stream": "more"}}],
-        [{"live": SHOWN}, {"stream": KEPT}],
     ],
-    ids=["removed", "another", "longer", "beside", "order"],
+    ids=["removed", "another", "longer", "beside"],
 )
 def test_sinks_of_which_one_is_live_stay(applier: Applier, sinks: list[dict[str, Any]]) -> None:
     """Nobody would delete the live one of before. Other fields may be changed."""
@@ -61,3 +60,13 @@ def test_a_live_sink_cannot_be_added(applier: Applier) -> None:
     refusal = applier.refusal(changed(more, "spec.sinks", [{"stream": KEPT}, {"live": SHOWN}]))
     assert "delete the query, and apply it again" in refusal
     applier.apply(changed(more, "spec.sinks", [{"stream": {**KEPT, "stream": "other"}}]))
+
+
+def test_live_sinks_come_last(applier: Applier) -> None:
+    """The ledger lies beside the first sink, and would go with a live one."""
+    wrong = changed(QUERY, "spec.sinks", [{"live": SHOWN}, {"stream": KEPT}])
+    assert "live sinks come behind the others" in applier.refusal_of_new(wrong)
+    with pytest.raises(ValidationError):
+        StreamQuery.model_validate(wrong)
+    only = [{"live": SHOWN}, {"live": {**SHOWN, "stream": "other"}}]
+    assert not applier.refusal_of_new(changed(QUERY, "spec.sinks", only))

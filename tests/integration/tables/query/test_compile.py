@@ -181,6 +181,10 @@ def test_a_wrong_query_is_refused_with_its_place(
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "a schema that is none": ({"sources": [source(columns="k STRIN")]}, "spec.sources[0].schema"),
+    "a column of Sluice's own": (
+        {"sources": [source(columns="k STRING, _Sluice_Beat STRING, ts TIMESTAMP")]},
+        "spec.sources[0].schema",
+    ),
     "a format without a schema": ({"sources": [source(columns=None)]}, "spec.sources[0].schema"),
     "event time that is no column": (
         {"sources": [source(event_time=EventTime(column="at", lateness_ms=0))]},

@@ -360,6 +360,13 @@ def test_malformed_events_end_a_query_with_their_place(
     assert state.malformed == 3
     assert state.last is not None
     assert state.last.latency is not None
+    clicks.write_raw(b"no JSON again")
+    clicks.write(2 * ROUNDS)
+    query.run(
+        **dropping,
+        sources__0__schema="k STRING NOT NULL, n BIGINT NOT NULL, v DOUBLE, ts TIMESTAMP NOT NULL",
+    )
+    assert ledger.load().malformed == 4
     assert all(row["k"].startswith("key-") for row in results(store, clicks.name))
 
 

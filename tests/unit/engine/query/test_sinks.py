@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.values.model import RetentionType, ScaleType, Scaling, StreamConfig
 from sluice.engine.query.results import ResultAppender
-from sluice.engine.query.sinks import drop_live, prepare_sinks
+from sluice.engine.query.sinks import drop_live, prepare_sinks, renew_live
 from sluice.errors import TargetExists, TargetReplaced
 from support.engine.queries import QUERY_ID, SINK, rows_of, sink
 from support.model import ModelStore, World
@@ -68,8 +68,25 @@ def test_a_new_query_does_not_go_on_with_an_old_live_sink(store: ModelStore) -> 
     """Without a ledger, the numbers of its batches begin anew: rows of before would refuse them."""
     prepare_sinks([(LIVE, store)], QUERY_ID, first=True)
     append(store, 7)
-    prepare_sinks([(LIVE, store)], QUERY_ID, first=True)
+    prepare_sinks([(LIVE, store)], QUERY_ID, first=True)  # another attempt may own the ledger
+    assert append(store, 7) == 0
+    renew_live([(LIVE, store), (sink(), store)], QUERY_ID)
     assert lengths(store) == [0, 0]
+    assert append(store, 0) == len(rows_of(0))
+
+
+@pytest.mark.parametrize("spoiled", ["sealed", "kept for another time"])
+def test_a_live_sink_that_was_changed_is_made_again(store: ModelStore, spoiled: str) -> None:
+    """A deletion may have been cut off, or the store may keep rows for another time."""
+    longer = LIVE.model_copy(update={"keep_ms": 120_000})
+    prepare_sinks([(LIVE if spoiled == "sealed" else longer, store)], QUERY_ID, first=True)
+    if spoiled == "sealed":
+        store.seal_stream(SINK)
+    prepare_sinks([(LIVE, store)], QUERY_ID, first=False)
+    stream = store.describe(SINK)
+    assert stream is not None
+    assert not stream.sealed
+    assert stream.config.retention.minimum == 60_000
     assert append(store, 0) == len(rows_of(0))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.status.common import ConditionType
 from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.status import QueryStatus
 from sluice.core.reconcile.queries.world import (
@@ -39,6 +40,8 @@ LOOK_SECONDS: Final = 10.0
 
 WAIT_SECONDS: Final = 30.0
 """Seconds between two looks at a query that waits for its StreamStore, which wakes it then."""
+
+_CANNOT: Final = "The query cannot be deleted yet: "
 
 _HOPELESS: Final = frozenset({"InvalidSpec"})
 """Reasons that waiting does not mend."""
@@ -94,7 +97,7 @@ def after_query_failure(query: QuerySeen, world: QueryWorld, trouble: Trouble) -
     """Decide what to do after an action that failed."""
     status = QueryStatus(query, world.now)
     if query.deleted is not None:
-        said = Saying(trouble.reason, f"The query cannot be deleted yet: {trouble}")
+        said = Saying(trouble.reason, f"{_CANNOT}{trouble}")
         return QueryDecision(status=status.working(said), again=WAIT_SECONDS)
     if query.settled and query.status.last_failure is None:  # only the finalizer is left
         return QueryDecision(status=status.unchanged(), again=WAIT_SECONDS)
@@ -117,7 +120,11 @@ def _deleted(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryD
         return QueryDecision(status=said, actions=stops, again=POLL_SECONDS)
     if not query.spec.live:
         return QueryDecision(status=said, actions=(Unprotect(),))
-    said = status.working(Saying("Deleting", "The streams of live sinks are being deleted."))
+    ready = query.status.condition(ConditionType.READY)
+    if ready is not None and ready.message.startswith(_CANNOT):
+        said = status.unchanged()  # until it can be deleted
+    else:
+        said = status.working(Saying("Deleting", "The streams of live sinks are being deleted."))
     return QueryDecision(status=said, actions=(DropLive(), Unprotect()))
 
 

@@ -181,11 +181,14 @@ def _next(
     """Decide about the verification alone. `status` is that to write."""
     if query.verify_due is None:  # else it stays, until the verification begins
         known = known.model_copy(update={"next_time": query.verify_later})
+    bad = None if query.verify_trouble is None else str(query.verify_trouble)
+    if known.schedule_error != bad:
+        known = known.model_copy(update={"schedule_error": bad})
+        if bad is not None:
+            said = Saying("VerificationNotRun", f"No verification is ever due. {bad}")
+            return _Step(known=known, actions=(TellVerification(said),), again=POLL_SECONDS)
     if known.under_way:
         return _under_way(query, world, known, trouble)
-    bad = query.verify_trouble
-    if bad is not None and known.message != str(bad):
-        return _not_run(known, world.now, str(bad))
     # One that was given up has an end in the status before its Job is deleted.
     late = _stops(one for one in world.verifiers if one.active)
     if not (query.verify_asked or query.verify_due or _is_due_at_end(query, status, known)):
@@ -209,6 +212,7 @@ def _next(
         message="The Job starts.",
         last_success_time=known.last_success_time,
         next_time=query.verify_later,
+        schedule_error=known.schedule_error,
     )
     return _Step(
         known=begun,

@@ -279,6 +279,7 @@ def test_the_streams_of_live_sinks_go_with_the_query_and_after_its_driver() -> N
         in status(query)["conditions"][0]["message"]
     )
     assert query.look().actions == (DropLive(), Unprotect())
+    assert "cannot be deleted yet" in status(query)["conditions"][0]["message"]  # until it works
 
 
 def test_a_query_with_an_end_keeps_its_live_sinks_until_it_is_deleted() -> None:

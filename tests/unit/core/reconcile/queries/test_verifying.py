@@ -378,12 +378,17 @@ def test_a_schedule_that_is_never_due_stops_nothing_but_itself() -> None:
     (told,) = acts(query)
     assert isinstance(told, TellVerification)
     assert "is never due" in told.saying.message
+    assert "is never due" in verification(query)["scheduleError"]
     query.write()
     assert query.reason == "Running"
-    assert verified(query) == ("Unknown", "VerificationNotRun")
     assert acts(query) == []
     request(query)
     assert acts(query) == [StartVerifier(1)]
+    query.verifies(JobPhase.SUCCEEDED, recount=recount())
+    query.look()
+    for _ in range(3):
+        assert acts(query) == []
+        assert verified(query) == ("True", "ResultsMatch")
     query.body["spec"]["suspend"] = True
     query.look()
     assert query.reason == "Stopping"
