@@ -144,7 +144,7 @@ def dropped(number: int, schema: pa.Schema) -> pa.RecordBatch:
 def _row(values: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     """Return one row with these values. All others are null, or blank where none may be null."""
     arrays = [pa.array([values.get(field.name, _blank(field))], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(_nullable(schema)))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _blank(field: pa.Field) -> Any:
@@ -160,7 +160,3 @@ def _blank(field: pa.Field) -> Any:
         return datetime.fromtimestamp(0, UTC if kind.tz else None)
     known = ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_date, date.min))
     return next((blank for fits, blank in known if fits(kind)), 0)
-
-
-def _nullable(schema: pa.Schema) -> list[pa.Field]:
-    return [field.with_nullable(True) for field in schema]  # noqa: FBT003 - Arrow's signature
