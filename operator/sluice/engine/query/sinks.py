@@ -58,7 +58,7 @@ def make_live(sink: PlannedSink, store: Store, query_id: str) -> None:
         TargetExists, TargetReplaced, TargetSealed, TargetScopeNotFound: see `make_sink`.
     """
     found = store.describe(sink.stream)
-    if found is not None and (found.sealed or found.config.retention != _retention(sink)):
+    if found is not None and (found.sealed or not _is_kept(found.config.retention, sink)):
         drop_live(sink.stream, store, query_id)
     if not _made(sink, store, query_id):
         check_sink(sink, store, query_id)
@@ -154,6 +154,12 @@ def _retention(sink: PlannedSink) -> StreamRetention:
     if sink.keep_ms is None:
         return StreamRetention()
     return StreamRetention(type=RetentionType.TIME, minimum=sink.keep_ms)
+
+
+def _is_kept(there: StreamRetention, sink: PlannedSink) -> bool:
+    """Tell whether the store keeps rows for as long as a sink asks for."""
+    wanted = _retention(sink)
+    return (there.type, there.minimum) == (wanted.type, wanted.minimum)
 
 
 def segments_of(sink: PlannedSink, store: Store, query_id: str) -> tuple[Segment, ...]:

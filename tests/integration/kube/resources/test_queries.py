@@ -307,6 +307,10 @@ def test_a_live_sink_goes_with_the_query_and_another_one_begins_anew(
         assert body["metadata"]["finalizers"]
         ledger = QueryLedger(store, body["status"]["queryID"], shown)
         assert ledger.load().rows == 32
+        desk.tenant.run("annotate", KIND, query.name, "sluice.dev/requestedAt=now")
+        desk.drive()  # another attempt makes nothing anew
+        query.until("Completed")
+        assert_counted(results(store, clicks.name), clicks)
         desk.tenant.run("delete", KIND, query.name)
         assert store.describe(shown) is None
         ledger = QueryLedger(store, body["status"]["queryID"], shown)
