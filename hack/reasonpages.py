@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import gencatalogue
 from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Place, Reason, anchor, failures
-from sluice.core.catalogue.reasons import COPIES, EPHEMERAL, STORE
+from sluice.core.catalogue.reason import COPIES, EPHEMERAL, STORE
 from support.situations.situations import SITUATIONS
 
 if TYPE_CHECKING:

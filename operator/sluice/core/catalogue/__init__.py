@@ -17,7 +17,8 @@ from sluice.core.catalogue.failures import (
 )
 from sluice.core.catalogue.metrics import METRICS, Metric
 from sluice.core.catalogue.outcomes import OUTCOMES
-from sluice.core.catalogue.reasons import NORMAL, Place, Reason
+from sluice.core.catalogue.reason import Place, Reason
+from sluice.core.catalogue.reasons import NORMAL
 from sluice.core.catalogue.spans import SPANS, SpanKind
 
 __all__ = [

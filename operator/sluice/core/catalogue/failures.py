@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from sluice import errors
-from sluice.core.catalogue.reasons import (
+from sluice.core.catalogue.reason import (
     ARCHIVE,
     COPIES,
     COPY,
     DRIVEN,
     EPHEMERAL,
-    NORMAL,
     QUERY,
     STORE,
 )
+from sluice.core.catalogue.reasons import NORMAL
 from sluice.errors import Category
 
 PAGE: Final = "docs/conditions.md"

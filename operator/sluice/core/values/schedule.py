@@ -65,6 +65,29 @@ def due(
     return None if late else latest
 
 
+def announced(
+    schedule: Schedule, known: datetime | None, *, now: datetime, field: str = _FIELD
+) -> tuple[datetime | None, datetime | None]:
+    """Give the time that is due and was not handled, and the next one after now.
+
+    The next time is written into a status, and counts from there. So a schedule that is added to an
+    old resource begins with its next time.
+
+    Args:
+        schedule: the times, and how late a start may be.
+        known: the next time as the status has it; None before the first look.
+        now: the time.
+        field: the field of the spec that has the schedule.
+
+    Raises:
+        InvalidSpec: there is no such zone, or the schedule has no time.
+    """
+    later = following(schedule, now, field=field)
+    if known is None or known > now:
+        return None, later
+    return due(schedule, since=known - timedelta(seconds=1), now=now, field=field), later
+
+
 def _next(schedule: Schedule, start: datetime, *, back: bool, field: str) -> datetime:
     """Return the first scheduled time after another time, or the last one before it."""
     try:

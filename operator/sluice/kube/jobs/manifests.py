@@ -45,15 +45,17 @@ if TYPE_CHECKING:
     from sluice.kube.loop.settings import OperatorSettings, Profile
 
 
+DRAINED: Final[Object] = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+"""The rule by which a node that is drained is no failure of a pod, however often it is."""
+
 REPLACED: Final[Object] = {
     "backoffLimit": 6,
     "podFailurePolicy": {
         "rules": [
-            # A node that is drained is no failure, however often it is.
-            {
-                "action": "Ignore",
-                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-            },
+            DRAINED,
             # Another pod would fail for the same reason: in the spec, or in the data.
             {
                 "action": "FailJob",

@@ -9,6 +9,7 @@ from sluice.api.fields.query_verify import QueryVerifySpec
 from sluice.api.scalars.quantities import Bytes
 from sluice.core.reconcile.shared.jobs import verifier_name
 from sluice.kube.api.names import ATTEMPT_LABEL, child_labels, run_name
+from sluice.kube.jobs.manifests import DRAINED
 from sluice.kube.jobs.query_job import REQUEST_FILE, half_of_memory, query_pod, request_data
 
 if TYPE_CHECKING:
@@ -59,14 +60,7 @@ def verify_job(job: QueryJob, number: int) -> Object:
         "metadata": metadata,
         "spec": {
             "backoffLimit": 0,
-            "podFailurePolicy": {
-                "rules": [
-                    {
-                        "action": "Ignore",
-                        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-                    }
-                ]
-            },
+            "podFailurePolicy": {"rules": [DRAINED]},
             "activeDeadlineSeconds": verify.timeout_seconds,
             "ttlSecondsAfterFinished": profile.failed_ttl_seconds_after_finished,
             "template": {

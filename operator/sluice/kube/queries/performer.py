@@ -87,7 +87,7 @@ class QueryPerformer:
             case StartVerifier(number):
                 await self._verify(situation, number)
             case TellVerification(saying):
-                _log.info("results verified", reason=saying.reason, message=saying.message)
+                _log.info("told", about="Verify", reason=saying.reason, message=saying.message)
                 await self._recorder.say(situation.body, saying, action="Verify")
             case _:
                 assert_never(action)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.api.load import load
-from sluice.config import Settings
-from sluice.core.query.request import query_request
 from sluice.core.values.model import StreamName
-from sluice.core.workloads.request import store_address
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.results import ResultAppender
 from sluice.errors import (
@@ -27,22 +21,18 @@ from sluice.errors import (
     StateTooLarge,
     TargetExists,
 )
-from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import planned
-from sluice.pipelines.query.program import Run, run_query
 from sluice.pipelines.query.session import HEAP
 from support.store.clicks import KEYS
-from support.store.counts import SQL, assert_counted, manifest, results
-from support.until import PATIENT, until
+from support.store.counts import SQL, assert_counted, results
+from support.store.query_runs import QueryRuns
+from support.until import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from localstore import Standalone
-    from sluice.core.query.plan import QueryRequest
     from sluice.stores.base import Store
     from support.store.clicks import Clicks
 
@@ -53,68 +43,15 @@ LATE = 5
 """The number of events that come after their window has closed."""
 
 
-class Query:
-    """A query that counts clicks, run after run in one session of Spark.
-
-    Args:
-        spark: the session.
-        uri: the store's address.
-        clicks: the stream.
-        folder: the folder of checkpoints.
-
-    Attributes:
-        heap: bytes of the JVM's heap, as the query is told.
-    """
-
-    def __init__(self, spark: SparkSession, uri: str, clicks: Clicks, folder: Path) -> None:
-        self._spark = spark
-        self._uri = uri
-        self._clicks = clicks
-        self.folder = folder
-        self.settings = Settings(timeouts=PATIENT)
-        self.identity = ""
-        self.heap = HEAP
-
-    def run(self, **changes: Any) -> int:
-        """Run the query over the present events. Return the number of written rows."""
-        request = self.request(**changes)
-        self.identity = request.query_id
-        run = Run.of(request, self.folder, listener=lambda *_: None, heap=self.heap)
-        plan = planned(self._spark, request)
-        with Stores(self.settings) as stores:
-            return run_query(plan, self._spark, stores, self.settings, run)
-
-    def request(self, **changes: Any) -> QueryRequest:
-        """Return the request for the query."""
-        resources = load(manifest(self._uri, self._clicks.name, **changes), copies=False)
-        (query,) = resources.queries
-        address = store_address(*resources.stores.values())
-        request = query_request(query, lambda *_: address, cluster="local")
-        return request.model_copy(update={"batch_bytes": 64 << 10})
-
-    @contextmanager
-    def running(self, **changes: Any) -> Iterator[None]:
-        """Run the query in the background during a block, in the mode Continuous."""
-        with ThreadPoolExecutor(1) as thread:
-            done = thread.submit(self.run, mode="Continuous", **changes)
-            try:
-                yield
-            finally:
-                until("Spark runs it", lambda: done.done() or self._spark.streams.active)
-                for stream in self._spark.streams.active:
-                    stream.stop()
-                done.result()
-
-
 @pytest.fixture
-def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path: Path) -> Query:
+def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path: Path) -> QueryRuns:
     """Return the query of a new stream."""
-    return Query(spark, standalone.controller_uri, clicks, tmp_path / "checkpoints")
+    return QueryRuns(spark, standalone.controller_uri, clicks, tmp_path / "checkpoints")
 
 
 @pytest.mark.exhaustive
 def test_windows_are_counted_once_over_runs_and_scale_events(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """Each run goes on where the last one ended. The source is scaled between them."""
     clicks.write(ROUNDS)
@@ -177,7 +114,7 @@ def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("ended")
 def test_a_batch_that_was_cut_off_is_written_once(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """Spark repeats an interrupted batch. The store refuses the rows that it has already."""
     clicks.write(2 * ROUNDS)
@@ -189,7 +126,7 @@ def test_a_batch_that_was_cut_off_is_written_once(
 
 @pytest.mark.exhaustive
 def test_late_events_are_counted_once(
-    query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
+    query: QueryRuns, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Events of closed windows are left out and counted. A repeated batch counts none twice."""
     clicks.write(2 * ROUNDS)
@@ -220,7 +157,7 @@ def test_late_events_are_counted_once(
 
 @pytest.mark.exhaustive
 def test_a_second_attempt_ends_the_first(
-    query: Query, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
+    query: QueryRuns, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second attempt begins during a batch of the first. The first then writes nothing."""
     clicks.write(2 * ROUNDS)
@@ -243,7 +180,7 @@ def test_a_second_attempt_ends_the_first(
 
 @pytest.mark.exhaustive
 def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """Without its checkpoint a query stops, since it would count windows twice.
 
@@ -266,7 +203,7 @@ def test_a_lost_checkpoint_is_said_and_a_restart_reads_on(
 
 
 @pytest.mark.exhaustive
-def test_an_old_checkpoint_is_refused(query: Query, clicks: Clicks, tmp_path: Path) -> None:
+def test_an_old_checkpoint_is_refused(query: QueryRuns, clicks: Clicks, tmp_path: Path) -> None:
     """An old copy of the checkpoint is refused, since its next batches were written already."""
     clicks.write(ROUNDS)
     query.run()
@@ -311,7 +248,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.exhaustive
 def test_changes_that_spark_accepts_in_silence_are_refused(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """The changed field is named and nothing is written.
 
@@ -336,7 +273,7 @@ def test_changes_that_spark_accepts_in_silence_are_refused(
 
 @pytest.mark.exhaustive
 def test_malformed_events_end_a_query_with_their_place(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """A malformed event ends the query with its pointer.
 
@@ -372,7 +309,7 @@ def test_malformed_events_end_a_query_with_their_place(
 
 @pytest.mark.exhaustive
 def test_windows_that_take_too_much_memory_are_said_and_more_memory_goes_on(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """The query ends before the JVM would, and writes nothing of the batch. Nothing is lost."""
     query.heap = 1 << 10
@@ -387,7 +324,7 @@ def test_windows_that_take_too_much_memory_are_said_and_more_memory_goes_on(
 
 
 @pytest.mark.exhaustive
-def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: Store) -> None:
+def test_what_is_missing_or_taken_is_said(query: QueryRuns, clicks: Clicks, store: Store) -> None:
     """A missing source is an error before the sink is made. So is a sink of another query."""
     clicks.write(1)
     with pytest.raises(SourceNotFound):
@@ -403,7 +340,7 @@ def test_what_is_missing_or_taken_is_said(query: Query, clicks: Clicks, store: S
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("where", ["", "WHERE k = 'key-3'"])
 def test_the_windows_of_an_idle_stream_are_closed(
-    query: Query, clicks: Clicks, store: Store, where: str
+    query: QueryRuns, clicks: Clicks, store: Store, where: str
 ) -> None:
     """Once no events come, the clock closes windows, also in a query that filters events."""
     clicks.write(ROUNDS)

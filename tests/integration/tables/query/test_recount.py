@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.tables.query.test_exactly_once import ROUNDS, Query, query
+from integration.tables.query.test_exactly_once import ROUNDS, query
 from sluice.core.values.model import StreamName
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.streams.writing import EventWriter, Routed
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sluice.pipelines.query.recount import Comparison
     from sluice.stores.base import Store
     from support.store.clicks import Clicks
+    from support.store.query_runs import QueryRuns
 
 __all__ = ["query"]
 
@@ -33,7 +34,7 @@ SLIDING = (
 )
 
 
-def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comparison:
+def verified(query: QueryRuns, clicks: Clicks, store: Store, **changes: Any) -> Comparison:
     """Compare a query's sink with its results by DuckDB."""
     sink = StreamName(scope=clicks.name.scope, stream="counts")
     request = query.request(**changes)
@@ -51,7 +52,7 @@ def verified(query: Query, clicks: Clicks, store: Store, **changes: Any) -> Comp
     ],
 )
 def test_results_are_those_of_another_engine(
-    query: Query, clicks: Clicks, store: Store, sql: str | None
+    query: QueryRuns, clicks: Clicks, store: Store, sql: str | None
 ) -> None:
     """Over scale events and several runs the results are equal. A forged row is found."""
     changes = {} if sql is None else {"query__sql": sql}
@@ -76,7 +77,7 @@ def test_results_are_those_of_another_engine(
 
 
 def test_a_version_is_compared_with_what_it_has_read(
-    query: Query, clicks: Clicks, store: Store
+    query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
     """A version is compared with its own events only. Lost events of its source are an error."""
     clicks.write(2 * ROUNDS)

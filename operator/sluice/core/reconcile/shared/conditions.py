@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from sluice.api.status.common import ResourceStatus
+
 Tri = Literal["True", "False", "Unknown"]
 
 
@@ -124,3 +126,35 @@ def merge(
             )
         )
     return tuple(merged)
+
+
+def judged(
+    before: ResourceStatus,
+    written: ResourceStatus,
+    kind: ConditionType,
+    verdict: tuple[Tri, Saying],
+    *,
+    generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """Give the conditions to write with a verdict about data beside them.
+
+    An examination that could not be carried out takes no failure back: only one that passes does.
+
+    Args:
+        before: the status so far.
+        written: the status to write.
+        kind: the condition that has the verdict.
+        verdict: its status, reason and message.
+        generation: as of `merge`.
+        now: as of `merge`.
+    """
+    found = before.condition(kind)
+    if verdict[0] == "Unknown" and found is not None and found.status == "False":
+        return written.conditions
+    wanted: dict[ConditionType, tuple[Tri, Saying]] = {
+        one: (said.status, Saying(said.reason, said.message))
+        for one in ConditionType
+        if (said := written.condition(one)) is not None
+    }
+    return merge(before.conditions, wanted | {kind: verdict}, generation=generation, now=now)

@@ -347,23 +347,12 @@ def _obstacle(around: DrillSeen) -> Trouble | str | None:
 def _judged(
     seen: ArchiveSeen, status: StreamArchiveStatus, step: _Step, now: datetime
 ) -> StreamArchiveStatus:
-    """Write the condition RestoreVerified.
-
-    A drill that could not run takes no failure back: only one that passes does.
-    """
-    kind, verdict = ConditionType.RESTORE_VERIFIED, step.verdict
-    before = seen.status.condition(kind)
-    if verdict is None or seen.spec.verify is None:
+    """Write the condition RestoreVerified."""
+    if step.verdict is None or seen.spec.verify is None:
         return status
-    if verdict[0] == "Unknown" and before is not None and before.status == "False":
-        return status
-    wanted: dict[ConditionType, Any] = {
-        one: (found.status, Saying(found.reason, found.message))
-        for one in ConditionType
-        if (found := status.condition(one)) is not None
-    }
-    merged = conditions.merge(
-        seen.status.conditions, wanted | {kind: verdict}, generation=seen.generation, now=now
+    kind = ConditionType.RESTORE_VERIFIED
+    merged = conditions.judged(
+        seen.status, status, kind, step.verdict, generation=seen.generation, now=now
     )
     return status.model_copy(update={"conditions": merged})
 

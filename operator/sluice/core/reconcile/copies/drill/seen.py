@@ -7,7 +7,6 @@ compares what it has staged there with the archive before it publishes it, as ev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.common import ConditionType, Failure
@@ -126,20 +125,13 @@ def times(
 ) -> tuple[datetime | None, datetime | None]:
     """Give the time of a drill that is due and has not begun, and of the next one after now.
 
-    The time of the next drill is written into the status, and counts from there. So a schedule
-    that is added to an old archive begins with its next time.
-
     Raises:
         InvalidSpec: the schedule has no such time.
     """
     if verify is None:
         return None, None
-    later = schedule.following(verify.schedule, now, field=FIELD)
     known = None if drill is None else drill.next_time
-    if known is None or known > now:
-        return None, later
-    since = known - timedelta(seconds=1)
-    return schedule.due(verify.schedule, since=since, now=now, field=FIELD), later
+    return schedule.announced(verify.schedule, known, now=now, field=FIELD)
 
 
 def told(failure: Failure) -> str:
