@@ -95,15 +95,17 @@ class Exactly:
         self._stack.close()
 
     def disturb(self, *, seconds: float, kills: int) -> None:
-        """Kill the follower `kills` times in about `seconds`, each third time after a scale event.
+        """Kill the follower `kills` times in at least `seconds`, some of them after a scale event.
 
         Each kill waits until the follower has brought events.
         """
+        begin = time.monotonic()
         for number in range(kills):
             if number % 3 == 1:
                 self.scale()
             self.kill()
             time.sleep(self._dice.uniform(0, 2 * seconds / kills))
+        time.sleep(max(0.0, begin + seconds - time.monotonic()))
 
     def kill(self) -> None:
         """Kill the follower once it has brought events, and start another one."""
