@@ -167,7 +167,8 @@ FROM query-filled AS query-bill
 ARG VERSION=dev
 WORKDIR /src
 COPY docker/bill.py ./
-RUN python3 bill.py /opt/sluice/sbom.cdx.json /opt/sluice/lib/python3.11/site-packages "${VERSION}"
+RUN python3 bill.py /opt/sluice/sbom.cdx.json /opt/sluice/lib/python3.11/site-packages "${VERSION}" \
+      /opt/sluice/app/sluice/serving/page/vendor
 
 FROM query-filled AS sluice-query
 COPY --from=query-bill /opt/sluice/sbom.cdx.json /opt/sluice/sbom.cdx.json

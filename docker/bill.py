@@ -1,8 +1,9 @@
 # noqa: INP001 - a script of the Dockerfile's
 """Write the bill of materials of the image's contents, as CycloneDX.
 
-python bill.py TARGET PACKAGES VERSION   TARGET: the file. PACKAGES: the folder of Python's packages
+python bill.py TARGET PACKAGES VERSION [PAGES]
 
+TARGET: the file. PACKAGES: the folder of Python's packages. PAGES: the folder of a package of npm.
 Two builds of the same content write the same file, since it has no time and no random number.
 """
 
@@ -57,15 +58,18 @@ def _licences(metadata: PackageMetadata) -> list[Component]:
     return [{"license": {"name": name}} for name in named]
 
 
-def jars(folder: Path, unused: Collection[str] = ()) -> Iterator[Component]:
+def jars(
+    folder: Path, unused: Collection[str] = (), used: Collection[str] = ()
+) -> Iterator[Component]:
     """Yield the jars in a folder, each with its Maven group if it names one.
 
     Args:
         folder: the folder.
         unused: patterns of names that are left out.
+        used: patterns of those of them that are not.
     """
     for path in sorted(folder.glob("*.jar")):
-        if any(fnmatch(path.name, pattern) for pattern in unused):
+        if _fits(path.name, unused) and not _fits(path.name, used):
             continue
         named = _JAR.fullmatch(path.name)
         name, version = named.groups() if named else (path.stem, "")
@@ -77,6 +81,10 @@ def jars(folder: Path, unused: Collection[str] = ()) -> Iterator[Component]:
         made |= {"group": group} if group else {}
         said = [{"license": {"name": one}} for one in _licences_of_jar(path)]
         yield made | ({"licenses": said} if said else {})
+
+
+def _fits(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def _group(jar: Path, name: str) -> str:
@@ -111,6 +119,14 @@ def _licences_of_jar(jar: Path) -> list[str]:
     return []
 
 
+def npm_package(folder: Path) -> Component:
+    """Return the package of npm whose files a folder has, beside its `package.json`."""
+    found = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    name, version = found["name"], found["version"]
+    made = _component(f"pkg:npm/{name}@{version}", name, version)
+    return made | {"licenses": [{"expression": found["license"]}]}
+
+
 def debian_packages() -> Iterator[Component]:
     """Yield the installed Debian packages, as dpkg lists them."""
     command = ["dpkg-query", "--show", f"--showformat={_DPKG}"]
@@ -130,14 +146,16 @@ def _component(reference: str, name: str, version: str) -> Component:
     return made | ({"purl": reference} if reference.startswith("pkg:") else {})
 
 
-def bill(packages: Path, version: str) -> str:
+def bill(packages: Path, version: str, pages: Path | None) -> str:
     """Return the document, as JSON.
 
     Args:
         packages: the folder of Python's packages.
         version: Sluice's version.
+        pages: the folder of the package of npm that draws charts; None in an image without pages.
     """
     parts = [*python_packages(packages), *jars(packages / "pyspark" / "jars"), *debian_packages()]
+    parts += [] if pages is None else [npm_package(pages)]
     program = _component(f"pkg:pypi/sluice@{version}", "sluice", version) | {"type": "application"}
     document: Component = {
         "bomFormat": "CycloneDX",
@@ -153,8 +171,9 @@ def bill(packages: Path, version: str) -> str:
 
 def main() -> None:
     """Write the file."""
-    target, packages, version = sys.argv[1:]
-    Path(target).write_text(bill(Path(packages), version), encoding="utf-8")
+    target, packages, version, *pages = sys.argv[1:]
+    text = bill(Path(packages), version, Path(*pages) if pages else None)
+    Path(target).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Check the licences of the image's contents: Python packages and Spark's jars.
+"""Check the licences of the images' contents: Python packages, Spark's jars, and uPlot.
 
-python hack/licences.py         of the packages in the lock and the jars that the image keeps
+python hack/licences.py         of the packages in the lock and the jars that the images keep
 python hack/licences.py BILL    of the components in a bill of materials, such as the image's own
 
 The check fails with the name and licence of each component whose licence is unknown or not allowed.
@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ALLOWED: Final = {
     *("0BSD", "Apache-1.1", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "PSF-2.0"),
+    "Unicode-3.0",
     # These licences cover their own files and nothing else.
     *("CDDL-1.0", "CDDL-1.1", "EPL-2.0", "MPL-1.1", "MPL-2.0"),
 }
@@ -41,9 +42,9 @@ NAMES: Final = (
     (r"\bGPL|GNU General", "GPL"),
     (r"CDDL|common development and distribution", "CDDL-1.0"),
     (r"apache.*1\.1", "Apache-1.1"),
-    (r"apache", "Apache-2.0"),
-    (r"\bEPL|eclipse public|/epl", "EPL-2.0"),
-    (r"\bEDL|/edl|asm\.ow2|threeten-extra/main/LICENSE", "BSD-3-Clause"),
+    (r"apache|google/flatbuffers/master/LICENSE", "Apache-2.0"),
+    (r"\bEPL|eclipse public|/epl|_EPLv2", "EPL-2.0"),
+    (r"\bEDL|/edl|asm\.ow2|antlr\.org/license|threeten-extra/main/LICENSE", "BSD-3-Clause"),
     (r"MPL.1\.1", "MPL-1.1"),
     (r"mozilla public license.*2\.0|MPL.2\.0", "MPL-2.0"),
     (r"0BSD", "0BSD"),
@@ -56,12 +57,15 @@ NAMES: Final = (
 
 SILENT: Final = {
     "RoaringBitmap": "Apache-2.0",
+    "antlr-runtime": "BSD-3-Clause",
     "chill*": "Apache-2.0",
     "json4s-*": "Apache-2.0",
     "jsr305": "Apache-2.0",
     "kubernetes-client*": "Apache-2.0",
     "kubernetes-httpclient-vertx": "Apache-2.0",
+    "orc-*": "Apache-2.0",
     "oro": "Apache-1.1",
+    "parquet-*": "Apache-2.0",
     "scala-parallel-collections_*": "Apache-2.0",
     "tink": "Apache-2.0",
     "vertx-*": "Apache-2.0",
@@ -110,26 +114,34 @@ def _name(said: str) -> str:
 
 
 def of_checkout() -> list[Component]:
-    """Return the components that an image of this checkout will have, without Debian's."""
+    """Return the components that images of this checkout will have, without Debian's."""
     bill = runpy.run_path(str(ROOT / "docker" / "bill.py"), run_name="bill")
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SystemExit("PySpark is not installed: run make lint once, which installs it")
     spark = Path(spec.origin).parent
-    lines = (ROOT / "docker" / "unused-jars").read_text(encoding="utf-8").splitlines()
-    unused = [name for line in lines if not line.startswith("#") for name in line.split()]
     wanted = locked(tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8")))
     packages = [one for one in bill["python_packages"](spark.parent) if one["name"] in wanted]
-    return [*packages, *bill["jars"](spark / "jars", unused)]
+    pages = bill["npm_package"](ROOT / "docker" / "page-parts")
+    patterns = (patterns_of_jars(ROOT, name) for name in ("unused-jars", "query-jars"))
+    return [*packages, *bill["jars"](spark / "jars", *patterns), pages]
+
+
+def patterns_of_jars(root: Path, name: str) -> list[str]:
+    """Return the patterns of names of jars in a file of a checkout's Dockerfile."""
+    lines = (root / "docker" / name).read_text(encoding="utf-8").splitlines()
+    return [one for line in lines if not line.startswith("#") for one in line.split()]
 
 
 def locked(lock: Mapping[str, Any]) -> set[str]:
-    """Return the names of the packages that Sluice needs at run time."""
+    """Return the names of the packages that Sluice needs at run time, in both images."""
     needs = {
         one["name"]: [other["name"] for other in one.get("dependencies", [])]
         for one in lock["package"]
     }
-    found, next_ones = set[str](), list(needs["sluice"])
+    (extras,) = (one["optional-dependencies"] for one in lock["package"] if one["name"] == "sluice")
+    found = set[str]()
+    next_ones = [*needs["sluice"], *(one["name"] for one in extras["verify"])]
     while next_ones:
         name = next_ones.pop()
         if name not in found:

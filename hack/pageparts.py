@@ -24,6 +24,7 @@ FILES = {
     "package/dist/uPlot.iife.min.js": "uPlot.iife.min.js",
     "package/dist/uPlot.min.css": "uPlot.min.css",
     "package/LICENSE": "LICENSE",
+    "package/package.json": "package.json",
 }
 """The files of the package that are used, with their names here."""
 
@@ -44,7 +45,7 @@ def fetched() -> Path:
     Raises:
         PagePartsError: npm is missing or fails, or the package is another one.
     """
-    return make_once(cache_root() / f"uplot-{VERSION}", _fetch)
+    return make_once(cache_root() / f"npm-uplot-{VERSION}", _fetch)
 
 
 def _fetch(folder: Path) -> None:

@@ -1,9 +1,10 @@
 """The bill of materials, as CycloneDX: Python's packages, and the rest of the image.
 
 uv writes the list of Python's packages from the lock, with the hash of each file. The jars that the
-image keeps of PySpark are added, and the Debian packages that the Dockerfile names. Debian resolves
-their versions and their own packages when it builds the image, so they are not known here: the
-image has a bill of its own, made from its contents (`docker/bill.py`).
+images keep of PySpark are added, the library of the pages, and the Debian packages that the
+Dockerfile names. Debian resolves their versions and their own packages when it builds the images,
+so they are not known here: each image has a bill of its own, made from its contents
+(`docker/bill.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from distribution.errors import DistributionError
+from licences import patterns_of_jars
 from localstore.cache import cache_root
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def bill(root: Path, version: str, epoch: int) -> str:
     document["metadata"]["timestamp"] = datetime.fromtimestamp(epoch, UTC).isoformat()
     program = document["metadata"]["component"]
     program |= {"type": "application", "version": version, "purl": f"pkg:pypi/sluice@{version}"}
-    others = [*_jars(root), *_debian(root / "Dockerfile")]
+    others = [*_parts(root), *_debian(root / "Dockerfile")]
     document["components"] += others
     for entry in document["dependencies"]:
         if entry["ref"] == program["bom-ref"]:
@@ -67,7 +69,8 @@ def _python(root: Path) -> Any:
     uv = shutil.which("uv") or (own if own.exists() else None)
     if uv is None:
         raise DistributionError("there is no uv: run make lint once, which installs it")
-    command = [uv, "export", "--quiet", "--frozen", "--no-dev", "--format=cyclonedx1.5"]
+    command = [uv, "export", "--quiet", "--frozen", "--no-dev", "--extra=verify"]
+    command += ["--format=cyclonedx1.5"]
     done = subprocess.run(
         command, check=False, cwd=root, capture_output=True, text=True, timeout=_SECONDS
     )
@@ -76,15 +79,15 @@ def _python(root: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def _jars(root: Path) -> Iterator[Component]:
-    """Yield the jars of PySpark that the image keeps."""
+def _parts(root: Path) -> Iterator[Component]:
+    """Yield the jars of PySpark that the images keep, and the package of npm that draws charts."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise DistributionError("PySpark is not installed: run make lint once, which installs it")
-    lines = (root / "docker" / "unused-jars").read_text(encoding="utf-8").splitlines()
-    unused = [name for line in lines if not line.startswith("#") for name in line.split()]
     of_image = runpy.run_path(str(root / "docker" / "bill.py"), run_name="bill")
-    yield from of_image["jars"](Path(spec.origin).parent / "jars", unused)
+    patterns = (patterns_of_jars(root, name) for name in ("unused-jars", "query-jars"))
+    yield from of_image["jars"](Path(spec.origin).parent / "jars", *patterns)
+    yield of_image["npm_package"](root / "docker" / "page-parts")
 
 
 def _debian(dockerfile: Path) -> Iterator[Component]:

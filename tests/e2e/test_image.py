@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 import licences
-from localcluster.release import restrict, sluice_image
+from localcluster.release import query_image, restrict, sluice_image
 from support.until import PATIENTLY, until
 
 if TYPE_CHECKING:
@@ -100,12 +100,13 @@ import sluice.archive.objects.s3
 @pytest.fixture(scope="module")
 def run(kube: Cluster, announce: Callable[[str], Any]) -> Iterator[Callable[..., str]]:
     """Yield a function that runs words in a restricted pod with a /tmp, and returns its output."""
-    with announce("the image of Sluice"):
-        image = kube.provide(sluice_image(), say=lambda _: None)
+    with announce("the images of Sluice"):
+        images = [kube.provide(one, say=lambda _: None) for one in (sluice_image(), query_image())]
     namespace = f"sluice-test-{uuid4().hex[:8]}"
     restrict(kube, namespace)
 
-    def in_pod(*words: str) -> str:
+    def in_pod(*words: str, queries: bool = False) -> str:
+        image = images[queries]
         name = f"look-{uuid4().hex[:6]}"
         kubectl = lambda *arguments, **given: kube.kubectl(  # noqa: E731 - short for what follows
             f"--namespace={namespace}", *arguments, **given
@@ -150,11 +151,17 @@ def _pod(name: str, image: str, words: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def test_the_bill_of_materials_names_what_the_image_has(run: Callable[..., str]) -> None:
-    """The bill lists all packages of Debian and Python and all jars, with allowed licences only."""
-    found = json.loads(run("python", "-c", PARTS))
+@pytest.mark.parametrize("queries", [False, True], ids=["copies", "queries"])
+def test_the_bill_of_materials_names_what_the_image_has(
+    run: Callable[..., str], *, queries: bool
+) -> None:
+    """The bill of each image lists all of its parts, with allowed licences only.
+
+    These are packages of Debian and Python, jars, and in the image of queries what draws charts.
+    """
+    found = json.loads(run("python", "-c", PARTS, queries=queries))
     assert found["version"] == "dev"
-    listed: dict[str, list[str]] = {"deb": [], "pypi": [], "jar": []}
+    listed: dict[str, list[str]] = {"deb": [], "pypi": [], "jar": [], "npm": []}
     for one in found["listed"]:
         kind = one["bom-ref"].removeprefix("pkg:").partition("/")[0].partition(":")[0]
         listed["jar" if kind == "maven" else kind].append(one["name"])
@@ -163,6 +170,7 @@ def test_the_bill_of_materials_names_what_the_image_has(run: Callable[..., str])
     assert sorted(listed["deb"]) == sorted(found["debs"])
     assert sorted(listed["pypi"]) == sorted(plain)
     assert sorted(listed["jar"]) == sorted(jars)
+    assert listed.pop("npm") == (["uplot"] if queries else [])
     assert min(map(len, listed.values())) > 20
     asked = [one for one in found["listed"] if not one["bom-ref"].startswith("pkg:deb/")]
     assert list(licences.refused(asked)) == []

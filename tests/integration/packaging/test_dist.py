@@ -174,7 +174,7 @@ def test_manifests_name_the_version(dist: Path) -> None:
 
 
 def test_the_bill_of_materials_lists_the_packages_of_the_image(dist: Path) -> None:
-    """The bill lists required packages, the image's jars and Debian's Java, but no tools."""
+    """The bill lists required packages, the images' jars, charts and Java, but no tools."""
     document = json.loads(only(dist, "*.cdx.json").read_text())
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
     program = document["metadata"]["component"]
@@ -186,6 +186,7 @@ def test_the_bill_of_materials_lists_the_packages_of_the_image(dist: Path) -> No
     assert required > {"pyspark", "kopf"}
     assert required <= names
     assert {"spark-core_2.13", "openjdk-17-jre-headless", "tini"} <= names
+    assert {"spark-sql_2.13", "duckdb", "uplot"} <= names  # of the image of queries
     assert names.isdisjoint({"pytest", "mypy", "spark-mllib_2.13"})
     (edges,) = (one for one in document["dependencies"] if one["ref"] == program["bom-ref"])
     assert set(edges["dependsOn"]) <= set(components)

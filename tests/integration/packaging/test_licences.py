@@ -18,10 +18,13 @@ def component(name: str, *said: str, expression: str = "") -> dict[str, Any]:
 
 
 def test_an_image_of_this_checkout_has_allowed_licences() -> None:
-    """Each Python package and each jar of the image has an allowed licence. Tools are not in it."""
+    """Each part of the images has an allowed licence: Python packages, jars, the page's charts.
+
+    Tools are not in them.
+    """
     found = licences.of_checkout()
     assert list(licences.refused(found)) == []
-    assert {"kopf", "opentelemetry-sdk", "spark-core_2.13", "pyspark"} <= {
+    assert {"kopf", "opentelemetry-sdk", "spark-core_2.13", "pyspark", "duckdb", "uplot"} <= {
         one["name"] for one in found
     }
     assert "pytest" not in {one["name"] for one in found}
