@@ -57,15 +57,22 @@ def verify_query(options: QueryVerifierOptions, settings: Settings) -> Trouble |
         Terminated: SIGTERM came.
         Exception: a bug in Sluice.
     """
-    with Stop():
-        return reported("query verifier", options.termination_log, lambda: _do(options, settings))
+    with Stop() as stop:
+        return reported(
+            "query verifier", options.termination_log, lambda: _do(options, settings, stop)
+        )
 
 
-def _do(options: QueryVerifierOptions, settings: Settings) -> tuple[Trouble | None, Recount | None]:
+def _do(
+    options: QueryVerifierOptions, settings: Settings, stop: Stop
+) -> tuple[Trouble | None, Recount | None]:
     try:
         return None, _recount(options, settings)
     except SluiceError as error:
         return Trouble.of(error), None
+    except KeyboardInterrupt:
+        stop.check()  # DuckDB does not pass Terminated on
+        raise
 
 
 def _recount(options: QueryVerifierOptions, settings: Settings) -> Recount:

@@ -36,6 +36,9 @@ class Room(NamedTuple):
     threads: int | None = None
 
 
+_INTERRUPTED: Final = "Query interrupted"
+"""The text of the RuntimeError by which DuckDB replaces the exception of a signal's handler."""
+
 ROOM: Final = Room()
 """Room on a machine of a user."""
 
@@ -74,9 +77,14 @@ def ask(call: Callable[[], Any]) -> Any:
 
     Raises:
         InvalidQuery: it cannot compute this.
+        KeyboardInterrupt: the handler of a signal has raised something meanwhile.
     """
     try:
         return call()
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
     except duckdb.OutOfMemoryException as error:
         raise InvalidQuery(
             f"DuckDB has too little room: {str(error).splitlines()[0]}",
