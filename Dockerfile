@@ -1,7 +1,7 @@
 # One image for the operator, the drivers and Spark's executors, and one for queries.
 #
 #   docker build -t sluice .        or        buildah bud -t sluice .
-#   docker build -t sluice-query --target sluice-query .
+#   python3 hack/pageparts.py && docker build -t sluice-query --target sluice-query .
 #
 # It runs as user 65532, with a read-only root file system, and writes to /tmp only.
 #

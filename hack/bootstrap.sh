@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Provide the missing requirements of the make targets. Print nothing if all are there.
 #
-#   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, the store's jars
+#   hack/bootstrap.sh          Python's packages, our C extension, a JDK, Maven, npm, the store's jars
 #   hack/bootstrap.sh python   Python's packages and our C extension only
-#   hack/bootstrap.sh demo     a JDK and Maven only, and then runs the demo, which needs no more
+#   hack/bootstrap.sh demo     a JDK, Maven and npm only, and then runs the demo
 #
 # Files go to .venv and to the user's cache (XDG_CACHE_HOME, UV_CACHE_DIR), the extension beside its
-# source. Only a missing JDK or Maven is installed into the system, by root on a machine with apt.
+# source. Only a JDK, Maven and npm are installed into the system, by root on a machine with apt.
 # Without a C compiler the extension is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,8 @@ fail() {
   echo "sluice: $*" >&2
   exit 1
 }
+
+[[ $(uname) == Linux ]] || fail "make needs Linux. The quick start in README.md does not"
 
 # Run a slow command. Print one line, and the command's own output only if it fails.
 step() {
@@ -81,13 +83,14 @@ apt_install() {
   apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
 }
 
-provide_java() {
+provide_programs() {
   local wanted=()
   has_jdk || wanted+=(openjdk-17-jdk-headless)
   command -v mvn >/dev/null || wanted+=(maven)
+  command -v npm >/dev/null || wanted+=(npm)
   ((${#wanted[@]})) || return 0
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    fail "please install a JDK 17 or newer and Maven 3.6.3 or newer (on Debian or Ubuntu:" \
+    fail "please install a JDK 17 or newer, Maven 3.6.3 or newer and npm (on Debian or Ubuntu:" \
       "sudo apt install ${wanted[*]}), or set JAVA_HOME"
   fi
   step "installing ${wanted[*]} with apt" apt_install "${wanted[@]}"
@@ -95,14 +98,14 @@ provide_java() {
 }
 
 if [[ ${1:-} == demo ]]; then
-  provide_java
+  provide_programs
   python=$(find_python)
   exec "$python" hack/demo.py
 fi
 provide_python
 .venv/bin/python docker/compile.py operator/sluice
 if [[ ${1:-} != python ]]; then
-  provide_java
+  provide_programs
   # It shows its own progress, because it downloads 160 MB the first time.
   PYTHONPATH=hack .venv/bin/python -m localstore fetch
   .venv/bin/python hack/pageparts.py

@@ -31,6 +31,7 @@ from localcluster.release import NAMESPACE, install, query_image, restrict, slui
 from localcluster.store import ClusterStore
 from localstore import ForeignClient
 from localstore.cache import cache_root
+from localstore.errors import LocalStoreError
 from localstore.foreign_jvm import compiled_client
 from localstore.jars import ensure_jars
 
@@ -245,7 +246,7 @@ def fetch() -> None:
 def gateway_address(cluster: Cluster) -> str:
     """Return the gateway's address for this machine. Print what to run for it, if anything."""
     here = f"--namespace={NAMESPACE}"
-    if cluster.pods_reachable:
+    if cluster.services_reachable:
         address = cluster.kubectl(here, "get", GATEWAY, "--output=jsonpath={.spec.clusterIP}")
         return f"http://{address}"
     print(f"The query's page needs:  kubectl {here} port-forward {GATEWAY} 8000:{GATEWAY_PORT}")
@@ -349,4 +350,7 @@ def show(pairs: list[tuple[dict[str, Any], ...]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (LocalStoreError, pageparts.PagePartsError) as error:
+        sys.exit(f"sluice: {error}")

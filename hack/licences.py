@@ -122,9 +122,10 @@ def of_checkout() -> list[Component]:
     spark = Path(spec.origin).parent
     wanted = locked(tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8")))
     packages = [one for one in bill["python_packages"](spark.parent) if one["name"] in wanted]
-    pages = bill["npm_package"](ROOT / "docker" / "page-parts")
     patterns = (patterns_of_jars(ROOT, name) for name in ("unused-jars", "query-jars"))
-    return [*packages, *bill["jars"](spark / "jars", *patterns), pages]
+    pages = ROOT / "docker" / "page-parts"  # `make lint` works without it
+    charts = [bill["npm_package"](pages)] if (pages / "package.json").is_file() else []
+    return [*packages, *bill["jars"](spark / "jars", *patterns), *charts]
 
 
 def patterns_of_jars(root: Path, name: str) -> list[str]:

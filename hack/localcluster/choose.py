@@ -37,12 +37,12 @@ def choose() -> Cluster:
 def _existing(kubeconfig: Path) -> Cluster:
     if _is_own(kubeconfig):
         images = NodeImages(Layout.load(), Builder())
-        return ExistingCluster(kubeconfig, images, pods_reachable=True)
+        return ExistingCluster(kubeconfig, images, ours=True)
     context = _context(kubeconfig)
     if context.startswith(_KIND_PREFIX) and kind.usable():
         name = context.removeprefix(_KIND_PREFIX)
-        return ExistingCluster(kubeconfig, kind.KindImages(name), pods_reachable=False)
-    return ExistingCluster(kubeconfig, NamedImages(), pods_reachable=False)
+        return ExistingCluster(kubeconfig, kind.KindImages(name), ours=False)
+    return ExistingCluster(kubeconfig, NamedImages(), ours=False)
 
 
 def _is_own(kubeconfig: Path) -> bool:

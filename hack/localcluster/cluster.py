@@ -8,11 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from localcluster import tools
 from localcluster.commands import Say, run
 from localcluster.errors import LocalClusterError
 from localcluster.images.image import Image, ImageSource
+
+FOR_TESTS: Final = "sluice.dev/for-tests"
+"""The label of namespaces that the demo and the tests may change and delete."""
 
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) ", re.MULTILINE)
 _FORWARD_SECONDS = 30.0
@@ -26,11 +30,13 @@ class Cluster(ABC):
         what: description for people.
         kubeconfig: the administrator's kubeconfig, once the cluster is up.
         pods_reachable: whether programs on this machine reach pods by their addresses.
+        services_reachable: whether they reach Services by theirs.
     """
 
     what: str
     kubeconfig: Path
     pods_reachable: bool
+    services_reachable: bool
 
     def __init__(self, images: ImageSource) -> None:
         self._images = images

@@ -15,6 +15,8 @@ NAME = "sluice"
 
 _SECONDS = 600.0
 _NODE = f"{NAME}-control-plane"
+_BUILDX = {"DOCKER_BUILDKIT": "1", "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"}
+"""With attestations, which have the time, the same content would be another image each time."""
 
 
 def usable() -> bool:
@@ -29,6 +31,7 @@ class KindCluster(Cluster):
         super().__init__(KindImages(NAME))
         self.kubeconfig = state_root() / "kind" / "kubeconfig"
         self.pods_reachable = os.geteuid() == 0
+        self.services_reachable = False
         self.what = f"kind's cluster {NAME}"
 
     def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:
@@ -43,6 +46,8 @@ class KindCluster(Cluster):
                         environment={"KUBECONFIG": str(self.kubeconfig)},
                         seconds=_SECONDS,
                     )
+            elif not self.kubeconfig.exists():
+                self._find()
             if self.pods_reachable:
                 run(["ip", "route", "replace", self._pod_range(), "via", self._node_address()])
         return [self.provide(describe(), say=say) for describe in images]
@@ -63,6 +68,18 @@ class KindCluster(Cluster):
         if not self._exists():
             raise LocalClusterError(f"{self.what} is not up")
         return [f"{self.what} is up", *self.kubectl("get", "nodes").splitlines()]
+
+    def _find(self) -> None:
+        """Write the kubeconfig of a cluster that another user has made, or that is half made."""
+        try:
+            run(
+                ["kind", "export", "kubeconfig", f"--name={NAME}"],
+                environment={"KUBECONFIG": str(self.kubeconfig)},
+            )
+        except LocalClusterError as error:
+            raise LocalClusterError(
+                f"{self.what} exists, and does not serve: remove it by make cluster-down ({error})"
+            ) from error
 
     def _exists(self) -> bool:
         return NAME in run(["kind", "get", "clusters"]).split()
@@ -94,7 +111,10 @@ class KindImages:
             command = ["docker", "build", f"--tag={name}", f"--file={image.recipe}", *target]
             with step(say, f"building {image.name}"):
                 watch(
-                    [*command, *arguments, image.context], sign=lambda _: "still building", say=say
+                    [*command, *arguments, image.context],
+                    sign=lambda _: "still building",
+                    say=say,
+                    environment=_BUILDX,
                 )
         if not image.tagged:
             identity = run(["docker", "image", "inspect", "--format={{.Id}}", name]).strip()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from localcluster.cluster import Cluster
+from localcluster.cluster import FOR_TESTS, Cluster
 from localcluster.commands import Say
 from localcluster.images.image import Image
 from localcluster.progress import step
@@ -92,4 +92,5 @@ def restrict(cluster: Cluster, namespace: str) -> None:
     """Ensure that a namespace exists and admits only restricted pods."""
     made = cluster.kubectl("create", "namespace", namespace, "--dry-run=client", "--output=yaml")
     cluster.kubectl("apply", "--filename=-", stdin=made)
-    cluster.kubectl("label", "namespace", namespace, RESTRICTED, "--overwrite")
+    labels = (RESTRICTED, f"{FOR_TESTS}=yes")
+    cluster.kubectl("label", "namespace", namespace, *labels, "--overwrite")

@@ -222,7 +222,10 @@ class ClusterStore:
 
     def _address(self) -> str:
         if not self._cluster.pods_reachable:
-            raise LocalClusterError(f"this machine does not reach the pods of {self._cluster.what}")
+            raise LocalClusterError(
+                f"this machine does not reach the pods of {self._cluster.what}: use kind as root, "
+                "which adds a route, or our own cluster"
+            )
         addresses = self._kubectl(
             *("get", "pods", f"--selector=app.kubernetes.io/name={self.name}"),
             "--field-selector=status.phase=Running",

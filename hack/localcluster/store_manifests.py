@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localcluster.cluster import FOR_TESTS
 from localcluster.images.store_image import image_command
 from localstore.accounts import User, accounts_file
 from localstore.certificates import Certificate
@@ -62,7 +63,7 @@ _START = 'rm -rf "$0" && mkdir "$0" && exec "$@"'
 
 def namespace() -> dict[str, Any]:
     """Return the namespace, in which pods have no privileges."""
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    labels = {"pod-security.kubernetes.io/enforce": "restricted", FOR_TESTS: "yes"}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -1,14 +1,18 @@
 """Programs that talk to a cluster."""
 
+import re
 import shutil
 from pathlib import Path
+from typing import Final
 
-from localcluster.commands import Say
+from localcluster.commands import Say, run
 from localcluster.errors import LocalClusterError
 from localcluster.toolchain import compile_go, module_version, programs
 from localstore.cache import cache_root, make_once
 
 _HELM = "helm.sh/helm/v3"
+_LEAST_HELM: Final = (3, 17)
+"""The first version of Helm that has `--take-ownership`."""
 
 
 def kubectl() -> Path:
@@ -27,14 +31,16 @@ def kubectl() -> Path:
 
 
 def helm(say: Say = print) -> Path:
-    """Return Helm, compiled once for each version.
+    """Return Helm 3: that on PATH if it is new enough, else one that is compiled once.
 
-    The compilation uses the modules of our Kubernetes, which has most of Helm's packages. If they
-    are compiled already, it takes seconds.
+    With our own Kubernetes, it is always the latter. The compilation uses the modules of our
+    Kubernetes, which has most of Helm's packages. If they are compiled already, it takes seconds.
 
     Raises:
         LocalClusterError: Go is missing or too old, or the compiler failed.
     """
+    if not programs().there and (found := _found_helm()) is not None:
+        return found
 
     def build(target: Path) -> None:
         say(f"compiling Helm {helm_version()}, once ...")
@@ -47,6 +53,16 @@ def helm(say: Say = print) -> Path:
         )
 
     return make_once(helm_folder(), build) / "helm"
+
+
+def _found_helm() -> Path | None:
+    """Return the Helm 3 on PATH, if it is new enough."""
+    found = shutil.which("helm")
+    said = "" if found is None else run([found, "version", "--template={{.Version}}"])
+    version = re.match(r"v(3)\.(\d+)\.", said)
+    if found is None or version is None or (3, int(version[2])) < _LEAST_HELM:
+        return None
+    return Path(found)
 
 
 def helm_version() -> str:

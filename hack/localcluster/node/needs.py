@@ -82,6 +82,11 @@ class Needs:
             LocalClusterError: it does not; the message names alternatives.
         """
         other = "; or start docker and install kind, or set SLUICE_KUBECONFIG to use another one"
+        if os.geteuid() != 0 and shutil.which("docker") and shutil.which("kind"):
+            raise LocalClusterError(
+                "docker does not answer: start it, or have your user added to its group, for kind; "
+                "our own cluster needs root"
+            )
         if os.geteuid() != 0:
             raise LocalClusterError(f"our own cluster needs root: use sudo{other}")
         if not is_debian():

@@ -37,7 +37,7 @@ class OwnCluster(Cluster):
         self._node_images = NodeImages(self._layout, self._builder)
         super().__init__(self._node_images)
         self.kubeconfig = self._layout.kubeconfig
-        self.pods_reachable = True
+        self.pods_reachable = self.services_reachable = True
         self.what = "our own one-node cluster"
 
     def up(self, say: Say = print, images: Sequence[Callable[[], Image]] = ()) -> list[str]:

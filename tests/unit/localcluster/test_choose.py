@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from localcluster import LocalClusterError, choose
-from localcluster.existing import ExistingCluster, NamedImages
+import demo
+from localcluster import LocalClusterError, choose, release, store_manifests
+from localcluster.existing import TAKEN, ExistingCluster, NamedImages
 from localcluster.images.image import Image
 from localcluster.kind import KindCluster
 from localcluster.node.layout import Layout
@@ -62,16 +63,46 @@ def test_our_own_cluster_is_known_by_its_kubeconfig(
 def test_an_existing_cluster_is_left_running(home: Path) -> None:
     """`down` reports that the cluster is not the project's, and does nothing."""
     said: list[str] = []
-    cluster = ExistingCluster(home / "kubeconfig", NamedImages(), pods_reachable=False)
+    cluster = ExistingCluster(home / "kubeconfig", NamedImages(), ours=False)
     cluster.down(said.append, wipe=True)
     assert said == [f"the cluster of {home}/kubeconfig is not ours: left running"]
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(home: Path) -> None:
     """The error names SLUICE_KUBECONFIG and the missing file, before any call to a cluster."""
-    cluster = ExistingCluster(home / "none", NamedImages(), pods_reachable=False)
+    cluster = ExistingCluster(home / "none", NamedImages(), ours=False)
     with pytest.raises(LocalClusterError, match=r"SLUICE_KUBECONFIG names .*/none, which is no"):
         cluster.up()
+
+
+def test_namespaces_of_others_are_not_touched(home: Path, program: PutProgram) -> None:
+    """The cluster is refused while it has namespaces that were not made for tests.
+
+    The error names them, and the command that allows it.
+    """
+    program("kubectl", f'echo "$*" >>"{home}/log"; echo shop demo sluice-system')
+    (home / "kubeconfig").touch()
+    cluster = ExistingCluster(home / "kubeconfig", NamedImages(), ours=False)
+    with pytest.raises(
+        LocalClusterError,
+        match=r"delete what they find: demo, sluice-system\. .*"
+        r"kubectl label namespace demo sluice-system sluice\.dev/for-tests=yes$",
+    ):
+        cluster.up(lambda _: None)
+    assert "get namespaces --selector=!sluice.dev/for-tests " in (home / "log").read_text()
+
+
+def test_a_cluster_without_them_is_used(home: Path, program: PutProgram) -> None:
+    """Other namespaces stay as they are, so they do no harm."""
+    program("kubectl", "echo shop demos")
+    (home / "kubeconfig").touch()
+    assert ExistingCluster(home / "kubeconfig", NamedImages(), ours=False).up(lambda _: None) == []
+
+
+def test_the_namespaces_in_use_are_marked_and_checked() -> None:
+    """All namespaces that the demo and the store delete or change are among those checked."""
+    assert {demo.DEMO, store_manifests.NAMESPACE, release.NAMESPACE} == set(TAKEN)
+    assert store_manifests.namespace()["metadata"]["labels"]["sluice.dev/for-tests"] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +116,10 @@ def test_images_of_a_foreign_cluster_are_named(
 
     A variable names its reference, and the error names the variable.
     """
-    image = Image(name, Path("/context"))
+    image = Image(name, Path("/context"), stage="runtime")
     monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(LocalClusterError, match=f"name it in {variable}$"):
+    build = "docker build --tag=NAME --file=/context/Dockerfile --target=runtime /context"
+    with pytest.raises(LocalClusterError, match=rf"\({build}\), and name it in {variable}$"):
         NamedImages().provide(image, print)
     monkeypatch.setenv(variable, "there/is:one")
     assert NamedImages().provide(image, print) == "there/is:one"

@@ -13,6 +13,7 @@ KIND = """
 echo "kind $*" >>"{log}"
 case "$1 $2" in
   "get clusters") [ ! -e "{log}.up" ] || echo sluice ;;
+  "export kubeconfig") [ ! -e "{log}.broken" ] && : >"$KUBECONFIG" ;;
   "create cluster") : >"{log}.up"; : >"$KUBECONFIG" ;;
   "delete cluster") PATH=/bin rm "{log}.up" ;;
 esac
@@ -71,6 +72,25 @@ def test_a_cluster_that_is_up_is_taken(calls: Calls) -> None:
     calls.made()
     calls.cluster.up(quiet)
     assert not any("create" in call for call in calls.made())
+
+
+def test_a_cluster_of_another_user_gets_a_kubeconfig(calls: Calls) -> None:
+    """If the cluster is there, and its kubeconfig is not, kind writes the latter."""
+    calls.cluster.up(quiet)
+    calls.cluster.kubeconfig.unlink()
+    calls.made()
+    calls.cluster.up(quiet)
+    assert "kind export kubeconfig --name=sluice" in calls.made()
+    assert calls.cluster.kubeconfig.exists()
+
+
+def test_a_half_made_cluster_is_an_error_with_a_remedy(calls: Calls, home: Path) -> None:
+    """If the cluster does not serve, the error says how to remove it."""
+    calls.cluster.up(quiet)
+    calls.cluster.kubeconfig.unlink()
+    (home / "log.broken").touch()
+    with pytest.raises(LocalClusterError, match="remove it by make cluster-down"):
+        calls.cluster.up(quiet)
 
 
 def test_down_takes_the_way_with_it(calls: Calls) -> None:

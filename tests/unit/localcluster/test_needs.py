@@ -6,6 +6,7 @@ import pytest
 from localcluster import LocalClusterError
 from localcluster.node import needs
 from localcluster.node.needs import Needs
+from support.command.programs import PutProgram
 
 ALL = Needs(packages=("runc", "buildah"), compile=True, helm=True, base=True)
 NOTHING = Needs(packages=(), compile=False, helm=False, base=False)
@@ -26,12 +27,24 @@ def test_nothing_is_said_when_all_is_there() -> None:
     assert NOTHING.gigabytes < ALL.gigabytes
 
 
+@pytest.mark.usefixtures("program")  # no program of the machine's is on PATH
 def test_who_is_not_root_learns_what_else_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error says that the cluster needs root, and names kind and SLUICE_KUBECONFIG instead."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(LocalClusterError, match=r"needs root: .*kind.*SLUICE_KUBECONFIG"):
+        NOTHING.check(tmp_path)
+
+
+def test_who_has_docker_and_kind_learns_that_docker_refuses(
+    tmp_path: Path, program: PutProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own cluster is only tried because docker does not answer, so the error says that."""
+    program("docker", "exit 1")
+    program("kind", "true")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LocalClusterError, match=r"docker does not answer: .*group"):
         NOTHING.check(tmp_path)
 
 

@@ -43,3 +43,19 @@ def test_no_kubectl_is_an_error_with_a_remedy(home: Path, program: PutProgram) -
     """The error says to install kubectl, before anything is tried."""
     with pytest.raises(LocalClusterError, match="kubectl not found: install it"):
         tools.kubectl()
+
+
+@pytest.mark.parametrize(
+    ("version", "taken"),
+    [("v3.17.0", True), ("v3.19.5+g1234567", True), ("v3.16.9", False), ("v4.0.1", False)],
+)
+def test_a_new_helm_3_on_the_path_will_do(
+    home: Path, program: PutProgram, version: str, *, taken: bool
+) -> None:
+    """Until the project's own Kubernetes is compiled, a new Helm 3 is used; others need Go."""
+    program("helm", f"echo {version}")
+    if taken:
+        assert tools.helm() == home / "bin" / "helm"
+    else:
+        with pytest.raises(LocalClusterError, match="install Go"):
+            tools.helm(lambda _: None)
