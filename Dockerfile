@@ -103,14 +103,16 @@ COPY operator/sluice /opt/sluice/app/sluice
 COPY --from=compiled /src/sluice/core/events/_framing.abi3.so /opt/sluice/app/sluice/core/events/
 ARG VERSION=dev
 # The build fails where the extension cannot be loaded; Python would quietly take its place.
+# A checkout with a strict umask has files that only their owner reads, and pods have another user.
 RUN echo "${VERSION}" >/opt/sluice/app/sluice/VERSION \
  && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/sluice/app \
+ && chmod -R a+rX /opt/sluice/app \
  && /opt/sluice/bin/python -c 'import sluice.core.events._framing'
 
 FROM packages AS filled
 COPY --from=classes /src/made/ /opt/sluice/lib/
-COPY docker/sluice docker/entrypoint /opt/sluice/bin/
-COPY LICENSE /opt/sluice/LICENSE
+COPY --chmod=755 docker/sluice docker/entrypoint /opt/sluice/bin/
+COPY --chmod=644 LICENSE /opt/sluice/LICENSE
 COPY --from=app /opt/sluice/app /opt/sluice/app
 
 # The bill of materials, from what is there.
@@ -152,16 +154,20 @@ RUN cd /src \
  && python3 -m compileall -q --invalidation-mode unchecked-hash -s packages \
       -p /opt/sluice/lib/python3.11/site-packages packages
 
-# The image of queries: all of Spark SQL, and Sluice's source of streams.
+# Sluice's source of streams, and the library of the gateway's pages, which hack/pageparts.py fetches.
+FROM packages AS query-app
+COPY operator/pyspark_sluice /opt/sluice/app/pyspark_sluice
+COPY docker/page-parts /opt/sluice/app/sluice/serving/page/vendor
+RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
+      /opt/sluice/app/pyspark_sluice \
+ && chmod -R a+rX /opt/sluice/app
+
+# The image of queries: all of Spark SQL, and the gateway.
 FROM sluice AS query-filled
 USER 0:0
 COPY --from=query-parts /src/packages/ /opt/sluice/lib/python3.11/site-packages/
 COPY --from=query-parts /src/jars/ /opt/sluice/lib/python3.11/site-packages/pyspark/jars/
-COPY operator/pyspark_sluice /opt/sluice/app/pyspark_sluice
-# The gateway runs in this image too. hack/pageparts.py fetches what draws its charts.
-COPY docker/page-parts /opt/sluice/app/sluice/serving/page/vendor
-RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
-      /opt/sluice/app/pyspark_sluice
+COPY --from=query-app /opt/sluice/app /opt/sluice/app
 
 FROM query-filled AS query-bill
 ARG VERSION=dev
