@@ -1,4 +1,5 @@
 import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.control.impl.ControllerFailureException;
 import io.pravega.client.stream.EventStreamWriter;
 import io.pravega.client.stream.EventWriterConfig;
 import io.pravega.client.stream.ScalingPolicy;
@@ -16,6 +17,8 @@ import java.util.concurrent.Future;
 
 /** Commands for many streams at once, as a program without Sluice would run them. */
 final class Many {
+    private static final int TRIES = 5;
+
     private final Session session;
 
     Many(Session session) {
@@ -61,9 +64,21 @@ final class Many {
                 StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
         String scope = command.scope();
         session.streams.createScope(scope);
-        return each(
-                command,
-                stream -> session.streams.createStream(scope, stream, configuration));
+        return each(command, stream -> make(scope, stream, configuration));
+    }
+
+    /** Create a stream. A busy controller fails without a reason, which passes. */
+    private void make(String scope, String stream, StreamConfiguration configuration) {
+        for (int tries = 1; ; tries++) {
+            try {
+                session.streams.createStream(scope, stream, configuration);
+                return;
+            } catch (ControllerFailureException failure) {
+                if (tries == TRIES) {
+                    throw failure;
+                }
+            }
+        }
     }
 
     /** Seal and delete the streams. */
