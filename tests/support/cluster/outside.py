@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+
+import yaml
 
 from localcluster.release import NAMESPACE
 from support.until import PATIENTLY, until
@@ -34,14 +37,14 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
 
     def installed() -> list[str] | None:
         """Return both objects, or empty texts; None while Helm has only one of them."""
-        ask = ("--output=yaml", "--ignore-not-found")
+        ask = ("--output=json", "--ignore-not-found")
         found = [kube.kubectl("get", *one, *ask) for one in (_INSTALLED, _CONFIG)]
         return found if all(found) or not any(found) else None
 
     found = until("Sluice is installed or not, and not halfway", installed)
     assert found is not None
     there, config = found
-    if not there or EXCLUDED in config:
+    if not there or not _serves_ours(json.loads(config)["data"]["config.yaml"]):
         yield
         return
     before = kube.kubectl("get", *_INSTALLED, "--output=jsonpath={.spec.replicas}")
@@ -51,3 +54,15 @@ def nobody_else(kube: Cluster) -> Iterator[None]:
         yield
     finally:
         kube.kubectl("scale", *_INSTALLED, f"--replicas={before}")
+
+
+def _serves_ours(config: str) -> bool:
+    """Tell whether an operator of this configuration serves namespaces of operators outside.
+
+    One that is to be uninstalled by a test serves the namespace of this test only.
+    """
+    settings = yaml.safe_load(config)
+    listed: list[str] = settings["namespaces"]
+    if listed:
+        return any(one.startswith(OUTSIDE) for one in listed)
+    return EXCLUDED not in settings["excludedNamespaces"]

@@ -165,6 +165,8 @@ def _blocked(
     """Wait for a StreamStore. A driver that may still use it is patient by itself."""
     said = Saying(trouble.reason, str(trouble))
     stops: tuple[QueryAction, ...] = ()
+    if query.asked and running is None:
+        status.still_asked()  # the last attempt may have ended unseen
     if running is not None and (trouble.reason in _WITHDRAWN or _is_stale(query)):
         stops = (StopDriver(running.name),)
     stalled = trouble.reason in _HOPELESS
@@ -232,8 +234,10 @@ def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision
         free = query.finalizer and not query.spec.live
         return QueryDecision(status=said, actions=(Unprotect(),) * free)
     trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
+    if query.asked:  # maybe after this end, which no look had seen
+        status.still_asked()
     failed, verdict = status.fail(trouble, attempt=job.attempt)
-    return QueryDecision(status=failed, again=verdict.wait)
+    return QueryDecision(status=failed, again=POLL_SECONDS if query.asked else verdict.wait)
 
 
 def _hindered(trouble: Trouble, status: QueryStatus) -> QueryDecision:

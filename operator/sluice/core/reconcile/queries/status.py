@@ -92,6 +92,10 @@ class QueryStatus:
         if reading is not None:
             self._change["ledger_attempt"] = reading.state.attempt
 
+    def still_asked(self) -> None:
+        """Leave the annotation's request open: another attempt has yet to begin."""
+        del self._change["last_handled_requested_at"]
+
     def of_generation(self) -> None:
         """Write that the Job is that of the present spec, whose change was none for it."""
         self._change["job_generation"] = self._query.generation

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sluice import errors
+from sluice.core.reconcile.queries.decide import POLL_SECONDS
 from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
@@ -224,3 +225,23 @@ def test_numbers_of_a_forged_ledger_fit_into_a_status(query: QueryRecorder) -> N
     query.look()
     assert status(query)["version"]["number"] == (1 << 40) - 1
     assert "watermark" not in status(query)["progress"]
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["while-the-store-is-away", "at-once"])
+def test_a_request_after_an_unseen_end_is_not_lost(query: QueryRecorder, *, away: bool) -> None:
+    """The driver failed for good while its StreamStore was away, and its user asked after that.
+
+    The operator sees both at once. It reports the failure, and makes another attempt.
+    """
+    query.start()
+    query.write()
+    query.becomes(JobPhase.FAILED, trouble=Trouble.of(CHANGED))
+    query.look(stores=(None, READY))
+    query.request("after the end")
+    if away:
+        query.look(stores=(None, READY))
+        assert query.reason == "StoreNotFound"
+    assert query.look().again == POLL_SECONDS
+    assert query.reason == "QueryChanged"
+    assert query.look().actions == (Protect(), StartDriver(2))
+    assert status(query)["lastHandledRequestedAt"] == "after the end"

@@ -209,9 +209,12 @@ class QueryMachine(RuleBasedStateMachine):
         job.phase = JobPhase.FAILED if trouble else JobPhase.SUCCEEDED
         job.trouble = trouble
         if trouble is REFUSED:
+            pending = self.asked and self.query.body["status"].get("lastHandledRequestedAt") != (
+                f"request-{self.asked}"
+            )
             self.look(done=9)
             heard = self.query.reason == "QueryChanged" and not self._stale
-            self.refused = self._wanted if heard else None
+            self.refused = self._wanted if heard and not pending else None
 
     @rule()
     def sweep(self) -> None:
