@@ -47,7 +47,12 @@ class Spark:
                 stderr=log,
                 pass_fds=[writes],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": path,
+                    "PYSPARK_PYTHON": sys.executable,  # else Spark looks with that of PATH
+                    **(environment or {}),
+                },
                 start_new_session=True,
             )
         os.close(writes)

@@ -51,6 +51,7 @@ def source(desk: Desk, foreign: ForeignClient, scope: str, standalone: Standalon
         secret | {"stringData": login},
         desk.tenant.store_resource("guarded", uri=standalone.controller_uri, secret="login"),  # noqa: S106 - its name
     )
+    desk.tenant.patch("sst", "guarded", {"spec": {"access": None}})  # of an earlier test
     consent(desk)
     desk.until_reason("sst", "guarded", "Reachable")
     return f"{scope}/orders"
