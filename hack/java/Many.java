@@ -43,7 +43,7 @@ final class Many {
             return each(
                     command,
                     stream -> {
-                        session.streams.createStream(scope, stream, configuration);
+                        make(scope, stream, configuration);
                         try (EventStreamWriter<ByteBuffer> writer =
                                 factory.createEventWriter(
                                         stream,
@@ -67,7 +67,10 @@ final class Many {
         return each(command, stream -> make(scope, stream, configuration));
     }
 
-    /** Create a stream. A busy controller fails without a reason, which passes. */
+    /**
+     * Create a stream. A busy controller answers CreateStreamStatus.FAILURE without a reason; it
+     * passes, and a stream that was made nevertheless is no error.
+     */
     private void make(String scope, String stream, StreamConfiguration configuration) {
         for (int tries = 1; ; tries++) {
             try {

@@ -72,6 +72,7 @@ def _run(options: argparse.Namespace, cluster: Cluster, say: Say) -> None:
         context = options.context.absolute()
         print(cluster.build_image(options.name, context, options.file, arguments, say=say))
     elif options.command == "store-up":
+        cluster.status()
         print(ClusterStore(cluster, auth=options.auth).up(say))
     elif options.command == "store-down":
         ClusterStore(cluster, auth=options.auth).down()

@@ -71,7 +71,7 @@ class Cluster(ABC):
         """Return a description of the cluster in a few lines.
 
         Raises:
-            LocalClusterError: the cluster does not serve.
+            LocalClusterError: the cluster does not serve, or may not be used.
         """
 
     def make_volume(self, namespace: str, claim: str) -> None:

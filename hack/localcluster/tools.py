@@ -11,8 +11,8 @@ from localcluster.toolchain import compile_go, module_version, programs
 from localstore.cache import cache_root, make_once
 
 _HELM = "helm.sh/helm/v3"
-_LEAST_HELM: Final = (3, 17)
-"""The first version of Helm that has `--take-ownership`."""
+_LEAST_HELM: Final = 17
+"""The minor version of the first Helm 3 that has `--take-ownership`."""
 
 
 def kubectl() -> Path:
@@ -59,8 +59,8 @@ def _found_helm() -> Path | None:
     """Return the Helm 3 on PATH, if it is new enough."""
     found = shutil.which("helm")
     said = "" if found is None else run([found, "version", "--template={{.Version}}"])
-    version = re.match(r"v(3)\.(\d+)\.", said)
-    if found is None or version is None or (3, int(version[2])) < _LEAST_HELM:
+    version = re.match(r"v3\.(\d+)\.", said)
+    if found is None or version is None or int(version[1]) < _LEAST_HELM:
         return None
     return Path(found)
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 KEYS: Final = 64
 SIZE: Final = 100
 SEGMENTS: Final = 4
+FRAMED: Final = SIZE + 8
+"""Bytes of an event in a segment."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,18 @@ class Exactly:
         self._stack.close()
 
     def disturb(self, *, seconds: float, kills: int) -> None:
-        """Kill the follower `kills` times in at least `seconds`, some of them after a scale event.
+        """Kill the follower `kills` times while it brings the events of `seconds`.
 
-        Each kill waits until the follower has brought events.
+        Each kill waits until the follower has brought events. Each third one comes after a scale
+        event.
         """
-        begin = time.monotonic()
+        wanted = self._length() + round(seconds * self._rate) * FRAMED
         for number in range(kills):
             if number % 3 == 1:
                 self.scale()
             self.kill()
             time.sleep(self._dice.uniform(0, 2 * seconds / kills))
-        time.sleep(max(0.0, begin + seconds - time.monotonic()))
+        until(f"the events of {seconds:g} s are followed", lambda: self._length() >= wanted)
 
     def kill(self) -> None:
         """Kill the follower once it has brought events, and start another one."""

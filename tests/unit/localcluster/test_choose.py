@@ -78,17 +78,19 @@ def test_a_kubeconfig_that_is_not_there_is_named(home: Path) -> None:
 def test_namespaces_of_others_are_not_touched(home: Path, program: PutProgram) -> None:
     """The cluster is refused while it has namespaces that were not made for tests.
 
-    The error names them, and the command that allows it.
+    This holds for the demo, which starts it, and for tests, which look whether it runs. The error
+    names the namespaces, and the command that allows it.
     """
     program("kubectl", f'echo "$*" >>"{home}/log"; echo shop demo sluice-system')
     (home / "kubeconfig").touch()
     cluster = ExistingCluster(home / "kubeconfig", NamedImages(), ours=False)
-    with pytest.raises(
-        LocalClusterError,
-        match=r"delete what they find: demo, sluice-system\. .*"
-        r"kubectl label namespace demo sluice-system sluice\.dev/for-tests=yes$",
-    ):
-        cluster.up(lambda _: None)
+    for use in (lambda: cluster.up(lambda _: None), cluster.status):
+        with pytest.raises(
+            LocalClusterError,
+            match=r"delete what they find: demo, sluice-system\. .*"
+            r"kubectl label namespace demo sluice-system sluice\.dev/for-tests=yes$",
+        ):
+            use()
     assert "get namespaces --selector=!sluice.dev/for-tests " in (home / "log").read_text()
 
 

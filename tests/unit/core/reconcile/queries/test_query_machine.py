@@ -170,6 +170,12 @@ class QueryMachine(RuleBasedStateMachine):
         return self.query.body["metadata"]["generation"], self.asked
 
     @property
+    def _pending(self) -> bool:
+        """Whether the operator has yet to see the last request. Another attempt follows it."""
+        seen = self.query.body["status"].get("lastHandledRequestedAt")
+        return self.asked > 0 and seen != f"request-{self.asked}"
+
+    @property
     def _text(self) -> str:
         return str(self.query.body["spec"]["query"]["sql"])
 
@@ -209,9 +215,7 @@ class QueryMachine(RuleBasedStateMachine):
         job.phase = JobPhase.FAILED if trouble else JobPhase.SUCCEEDED
         job.trouble = trouble
         if trouble is REFUSED:
-            pending = self.asked and self.query.body["status"].get("lastHandledRequestedAt") != (
-                f"request-{self.asked}"
-            )
+            pending = self._pending
             self.look(done=9)
             heard = self.query.reason == "QueryChanged" and not self._stale
             self.refused = self._wanted if heard and not pending else None
