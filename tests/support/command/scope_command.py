@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -177,7 +178,9 @@ def plan(copy: ScopeCopy, *, seconds: float) -> Planned:
         text, peak = "", 0
         while process.stdout is not None and (part := process.stdout.read(_PART)):
             text += part
-            peak = max(peak, peak_memory(process.pid))
+            with suppress(FileNotFoundError, ProcessLookupError):  # its last words outlive it
+                peak = max(peak, peak_memory(process.pid))
+        assert peak, "it ended before its memory was read"
         spent = time.monotonic() - begun
         assert spent < seconds, f"it is not planned within {seconds:g} s"
         code = process.wait(seconds)
