@@ -1,5 +1,4 @@
 import io.pravega.client.EventStreamClientFactory;
-import io.pravega.client.control.impl.ControllerFailureException;
 import io.pravega.client.stream.EventStreamWriter;
 import io.pravega.client.stream.EventWriterConfig;
 import io.pravega.client.stream.ScalingPolicy;
@@ -17,8 +16,6 @@ import java.util.concurrent.Future;
 
 /** Commands for many streams at once, as a program without Sluice would run them. */
 final class Many {
-    private static final int TRIES = 5;
-
     private final Session session;
 
     Many(Session session) {
@@ -64,24 +61,11 @@ final class Many {
                 StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
         String scope = command.scope();
         session.streams.createScope(scope);
-        return each(command, stream -> make(scope, stream, configuration));
-    }
-
-    /**
-     * Create a stream. A busy controller answers CreateStreamStatus.FAILURE without a reason; it
-     * passes, and a stream that was made nevertheless is no error.
-     */
-    private void make(String scope, String stream, StreamConfiguration configuration) {
-        for (int tries = 1; ; tries++) {
-            try {
-                session.streams.createStream(scope, stream, configuration);
-                return;
-            } catch (ControllerFailureException failure) {
-                if (tries == TRIES) {
-                    throw failure;
-                }
-            }
-        }
+        return each(
+                command,
+                stream ->
+                        Busy.insist(
+                                () -> session.streams.createStream(scope, stream, configuration)));
     }
 
     /** Seal and delete the streams. */

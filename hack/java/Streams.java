@@ -39,7 +39,10 @@ final class Streams {
         StreamConfiguration configuration = Policies.configuration(command);
         return Map.of(
                 "changed",
-                session.streams.createStream(command.scope(), command.stream(), configuration));
+                Busy.insist(
+                        () ->
+                                session.streams.createStream(
+                                        command.scope(), command.stream(), configuration)));
     }
 
     /** Set a stream's configuration; see {@link Policies}. */
@@ -47,7 +50,10 @@ final class Streams {
         StreamConfiguration configuration = Policies.configuration(command);
         return Map.of(
                 "changed",
-                session.streams.updateStream(command.scope(), command.stream(), configuration));
+                Busy.insist(
+                        () ->
+                                session.streams.updateStream(
+                                        command.scope(), command.stream(), configuration)));
     }
 
     /** Return a stream's configuration. */
