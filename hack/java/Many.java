@@ -40,7 +40,8 @@ final class Many {
             return each(
                     command,
                     stream -> {
-                        make(scope, stream, configuration);
+                        Busy.insist(
+                                () -> session.streams.createStream(scope, stream, configuration));
                         try (EventStreamWriter<ByteBuffer> writer =
                                 factory.createEventWriter(
                                         stream,
