@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 
 from sluice.api.kinds.streamquery import StreamQuery
 from sluice.api.registry import KINDS
-from sluice.core.catalogue import METRICS, NORMAL, OUTCOMES, PAGE, SPANS, Place, anchor, failures
+from sluice.core.catalogue import (
+    METRICS,
+    NORMAL,
+    OUTCOMES,
+    PAGE,
+    SPANS,
+    ReasonPlace,
+    anchor,
+    failures,
+)
 from sluice.core.reconcile.copies.actions import WAIT_SECONDS
 from sluice.core.reconcile.copies.decide import START_PATIENCE
 from sluice.core.reconcile.copies.failing import HELD, MISSING
@@ -36,13 +45,13 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTE = "Made by hack/gencatalogue.py from operator/sluice/core/catalogue: change that."
 
 PLACES = {
-    Place.READY: "conditions, event",
-    Place.VERIFIED: "`Verified`",
-    Place.RESTORE_VERIFIED: "`RestoreVerified`, event",
-    Place.DRIFTED: "`Drifted`",
-    Place.HOOKS: "`HooksSucceeded`, conditions, event",
-    Place.EVENT: "event",
-    Place.HISTORY: "`status.history`",
+    ReasonPlace.READY: "conditions, event",
+    ReasonPlace.VERIFIED: "`Verified`",
+    ReasonPlace.RESTORE_VERIFIED: "`RestoreVerified`, event",
+    ReasonPlace.DRIFTED: "`Drifted`",
+    ReasonPlace.HOOKS: "`HooksSucceeded`, conditions, event",
+    ReasonPlace.EVENT: "event",
+    ReasonPlace.HISTORY: "`status.history`",
 }
 FAILURES = ("reason", "kind", "category", "then", "meaning", "what to do")
 WAITS, RETRIES, TRIES, STALLS = "waits", "retries", "stalls, tries again", "stalls"

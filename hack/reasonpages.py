@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import gencatalogue
-from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Place, Reason, anchor, failures
+from sluice.core.catalogue import NORMAL, PAGE, FailureReason, Reason, ReasonPlace, anchor, failures
 from sluice.core.catalogue.reason import COPIES, EPHEMERAL, STORE
 from support.situations.situations import SITUATIONS
 
@@ -82,7 +82,7 @@ def _facts(reason: Reason | FailureReason) -> Iterator[tuple[str, str]]:
         return
     of_copies = bool({*reason.kinds} - {*STORE, *EPHEMERAL})
     more = ", `status.lastFailure`" if of_copies else ""
-    yield "appears in", f"{gencatalogue.PLACES[Place.READY]}{more}"
+    yield "appears in", f"{gencatalogue.PLACES[ReasonPlace.READY]}{more}"
     yield "event", "Warning"
     yield "category", reason.category
     if not of_copies:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from sluice.config import Settings
-from sluice.core.tables.positions import Stretch
+from sluice.core.tables.positions import EventStretch
 from sluice.engine.tables.opening import located, opened
 from sluice.engine.tables.reading import batches, stretches_between
 
@@ -64,7 +64,7 @@ class BatchReader(DataSourceReader):
         return read_partition(self._options, self._options.decoder(self._schema), partition)
 
 
-def partitions_of(stretches: Sequence[Stretch]) -> list[InputPartition]:
+def partitions_of(stretches: Sequence[EventStretch]) -> list[InputPartition]:
     """Return a partition for each stretch."""
     return [SegmentPartition(*one) for one in stretches]
 
@@ -75,6 +75,6 @@ def read_partition(
     """Yield the rows of a partition; none for that which Spark makes for no partitions."""
     if not isinstance(partition, SegmentPartition):
         return
-    stretch = Stretch(partition.segment, partition.start, partition.end)
+    stretch = EventStretch(partition.segment, partition.start, partition.end)
     with opened(options.place, Settings.from_environment()) as source:
         yield from batches(source, [stretch], decoder)

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pyspark_sluice.batch import BatchReader
 from pyspark_sluice.stream import StreamReader
-from sluice.core.tables.columns import EVENT, OFFSET, POINTER, SEGMENT, Format
+from sluice.core.tables.columns import EVENT, OFFSET, POINTER, SEGMENT, EventFormat
 from sluice.core.tables.options import TableOptions
 from sluice.errors import InvalidSpec
 
@@ -35,9 +35,9 @@ class DefaultSource(DataSource):
             InvalidSpec: the format needs a schema, or an option is wrong.
         """
         match self._options().format:
-            case Format.BYTES:
+            case EventFormat.BYTES:
                 return f"{_PLACES}, {EVENT} BINARY"
-            case Format.TEXT:
+            case EventFormat.TEXT:
                 return f"{_PLACES}, {EVENT} STRING"
             case form:
                 raise InvalidSpec(

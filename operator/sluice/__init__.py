@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sluice.notebook import Stream
+    from sluice.notebook import NotebookStream
 
 _FILE = Path(__file__).with_name("VERSION")  # wheels and images have it, a checkout has not
 
 __version__ = _FILE.read_text(encoding="utf-8").strip() if _FILE.exists() else "dev"
 
 
-def open(store: str | None = None, stream: str | None = None, **options: Any) -> Stream:  # noqa: A001 - as `gzip.open`
+def open(store: str | None = None, stream: str | None = None, **options: Any) -> NotebookStream:  # noqa: A001 - as `gzip.open`
     """Open a stream to read as a table: a live one, an archived one, or both.
 
     Args:
@@ -31,5 +31,5 @@ def open(store: str | None = None, stream: str | None = None, **options: Any) ->
     """
     # This package is below all layers, so it knows the notebook's module by name only.
     notebook = import_module("sluice.notebook")
-    opened: Stream = notebook.open_stream({"store": store, "stream": stream, **options})
+    opened: NotebookStream = notebook.open_stream({"store": store, "stream": stream, **options})
     return opened

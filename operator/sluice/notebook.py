@@ -28,7 +28,7 @@ METADATA: Final = b"sluice"
 """The key of a table's metadata: JSON with the positions `start` and `end`, and `malformed`."""
 
 
-class Stream:
+class NotebookStream:
     """A stream that is open for reading. Close it, or use it as a block.
 
     Args:
@@ -155,7 +155,7 @@ def end_of(table: pa.Table) -> dict[str, Any]:
     return end
 
 
-def open_stream(options: dict[str, Any], settings: Settings | None = None) -> Stream:
+def open_stream(options: dict[str, Any], settings: Settings | None = None) -> NotebookStream:
     """Open a stream; see `sluice.open`."""
     given = {name: value for name, value in options.items() if value is not None}
-    return Stream(TableOptions.read(given), settings or Settings.from_environment())
+    return NotebookStream(TableOptions.read(given), settings or Settings.from_environment())

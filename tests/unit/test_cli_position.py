@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sluice.api.load import load
-from sluice.commands.groups import Wish, move_group, parse
+from sluice.commands.groups import GroupOptions, move_group, parse
 from sluice.commands.positions import position
 from sluice.config import Settings
 from sluice.core.values.groups import DEFAULT_SETTINGS, GroupConfig, GroupName, GroupState
@@ -75,7 +75,7 @@ def _moved(world: World, capsys: pytest.CaptureFixture[str], group: str) -> Any:
     store = ModelStore(world)
     mapped = position_map(job.request.copy_id, job.request.target, store)
     stores = cast("Stores", {job.target: store})
-    wish = Wish(parse(group, "--reader-group"), None, apply=True, alone=False)
+    wish = GroupOptions(parse(group, "--reader-group"), None, apply=True, alone=False)
     move_group(job, wish, mapped, stores=stores, given=None, output="json")
     return parsed(capsys.readouterr().out)
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from sluice import console
-from sluice.administration.following import Followed
+from sluice.administration.following import FollowedResource
 from sluice.administration.naming import Named
 from sluice.administration.resources import Awaited
 from sluice.api.registry import KINDS
@@ -25,7 +25,7 @@ KIND: Final = {kind.name: kind for kind in KINDS}
 
 def followed(
     name: str, reason: str, *, kind: str = "StreamCopy", met: bool | None = None, **status: Any
-) -> Followed:
+) -> FollowedResource:
     """Return a resource whose condition Ready has a reason."""
     spec = KIND[kind]
     condition = {
@@ -37,7 +37,7 @@ def followed(
     read = spec.status.read({"conditions": [condition], **status})
     resource = Named(spec, "team", name)
     end = None if met is None else Awaited(resource, read.condition("Ready"), met)
-    return Followed(resource, read, end)
+    return FollowedResource(resource, read, end)
 
 
 def progress(percent: int) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from sluice.administration.description import Description
 from sluice.administration.following import followed
 from sluice.administration.naming import Named
 from sluice.api.registry import KINDS
-from sluice.commands.cluster.shared import Place
-from sluice.commands.cluster.ui import Looks
+from sluice.commands.cluster.shared import ClusterPlace
+from sluice.commands.cluster.ui import PageLooks
 from sluice.console.web import server, views
 from sluice.errors import ApiUnavailable, InvalidSpec
 from sluice.kube.api.kinds import STREAM_COPY
@@ -41,7 +41,7 @@ class Peer:
         links: the addresses that the server has printed.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, links: server.Links) -> None:
+    def __init__(self, session: aiohttp.ClientSession, links: server.PageLinks) -> None:
         self._session = session
         self.address, _, self.token = links.page.partition("#token=")
         self.once = links.once.partition("#once=")[2]
@@ -344,7 +344,7 @@ def test_details_are_of_a_resource_that_the_page_has_shown() -> None:
         cluster.put(STREAM_COPY, resources.changed(resources.COPY, "metadata", meta | {"uid": uid}))
 
     async def act() -> None:
-        looks = Looks(Place(cluster.api, "team"))
+        looks = PageLooks(ClusterPlace(cluster.api, "team"))
         put("one")
         with pytest.raises(InvalidSpec, match="was deleted"):
             await looks.details("one")

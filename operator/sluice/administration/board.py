@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sluice.administration.following import followed
-from sluice.administration.naming import Wanted
+from sluice.administration.naming import WantedResources
 from sluice.administration.tables import bodies
 from sluice.api.registry import KINDS
 from sluice.kube.api.responses import Refused
@@ -13,7 +13,7 @@ from sluice.kube.api.responses import Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.administration.following import Followed
+    from sluice.administration.following import FollowedResource
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
 
@@ -30,7 +30,7 @@ class Board(NamedTuple):
         cut: the kinds that have more resources than `MOST`.
     """
 
-    resources: Sequence[tuple[Followed, Object]]
+    resources: Sequence[tuple[FollowedResource, Object]]
     forbidden: Sequence[str]
     cut: Sequence[str]
 
@@ -48,7 +48,7 @@ async def look(api: Api, namespace: str | None) -> Board:
     found, forbidden, cut = [], [], []
     for kind in KINDS:
         try:
-            pairs = await bodies(api, [Wanted(kind)], namespace, most=MOST + 1)
+            pairs = await bodies(api, [WantedResources(kind)], namespace, most=MOST + 1)
         except Refused as error:
             forbidden.append(kind.name)
             if not error.forbidden or len(forbidden) == len(KINDS):

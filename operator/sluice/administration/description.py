@@ -19,7 +19,7 @@ from sluice.kube.api.responses import Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from sluice.administration.drivers import Attempt
+    from sluice.administration.drivers import JobAttempt
     from sluice.administration.naming import Named
     from sluice.api.status.common import ResourceStatus
     from sluice.kube.api.client import Api
@@ -68,7 +68,7 @@ class Description:
     resource: Named
     body: Object
     status: ResourceStatus
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[JobAttempt] = field(default_factory=list)
     events: list[Object] = field(default_factory=list)
     forbidden: list[str] = field(default_factory=list)
 

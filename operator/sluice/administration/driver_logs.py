@@ -19,7 +19,7 @@ from sluice.kube.jobs.jobs import is_gone
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from sluice.administration.drivers import Attempt
+    from sluice.administration.drivers import JobAttempt
     from sluice.administration.naming import Named
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -38,7 +38,7 @@ _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) ")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line of a log.
 
     Attributes:
@@ -54,7 +54,7 @@ class Line:
 
 async def log(
     api: Api, resource: Named, *, attempt: int | None = None, follow: bool = False
-) -> AsyncIterator[Line]:
+) -> AsyncIterator[LogLine]:
     """Read the log of a resource's driver.
 
     Args:
@@ -80,7 +80,7 @@ async def log(
                     continue
                 read.add(pod["metadata"]["uid"])
                 async for text in _lines(api, pod, follow=follow):
-                    yield Line(one.number, pod["metadata"]["name"], text)
+                    yield LogLine(one.number, pod["metadata"]["name"], text)
         if not follow or rests or (attempt is not None and read):
             break
         await asyncio.sleep(LOOK)
@@ -88,7 +88,7 @@ async def log(
         raise _without_log(resource, found, attempt)
 
 
-async def _look(api: Api, resource: Named, *, patience: float) -> tuple[bool, list[Attempt]]:
+async def _look(api: Api, resource: Named, *, patience: float) -> tuple[bool, list[JobAttempt]]:
     """Return whether a resource rests, and its attempts. No pod comes after it rests.
 
     Args:
@@ -122,7 +122,7 @@ def _waits(pod: Object) -> bool:
     return str(pod.get("status", {}).get("phase", "Pending")) == "Pending"
 
 
-def _without_log(resource: Named, found: list[Attempt], attempt: int | None) -> InvalidSpec:
+def _without_log(resource: Named, found: list[JobAttempt], attempt: int | None) -> InvalidSpec:
     which = "" if attempt is None else f" of attempt {attempt}"
     waiting = [pod["metadata"]["name"] for one in found for pod in one.pods]
     if waiting:

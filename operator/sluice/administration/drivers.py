@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class JobAttempt:
     """An attempt of a resource, with its Job and the Job's pods.
 
     Attributes:
@@ -38,7 +38,7 @@ class Attempt:
     pods: tuple[Object, ...]
 
 
-async def attempts(api: Api, kind: Kind, body: Object) -> list[Attempt]:
+async def attempts(api: Api, kind: Kind, body: Object) -> list[JobAttempt]:
     """Return the attempts of a resource whose Jobs still exist, the oldest first.
 
     They are in the namespace of the resource, or in that of a StreamStore, as its status says. A
@@ -67,7 +67,7 @@ async def attempts(api: Api, kind: Kind, body: Object) -> list[Attempt]:
         number = _number(job, child.uid)
         if number is not None:
             own = tuple(pod for pod in pods if is_child(pod, job["metadata"]["uid"]))
-            found.append(Attempt(number, job, own))
+            found.append(JobAttempt(number, job, own))
     return sorted(found, key=lambda attempt: attempt.number)
 
 

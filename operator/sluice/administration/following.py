@@ -16,7 +16,7 @@ from sluice.kube.api.responses import Refused
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from sluice.administration.naming import Named, Wanted
+    from sluice.administration.naming import Named, WantedResources
     from sluice.api.status.common import ResourceStatus
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -26,7 +26,7 @@ LOOK: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedResource:
     """A resource that is followed.
 
     Attributes:
@@ -51,12 +51,12 @@ class Followed:
 
 async def follow(
     api: Api,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedResources],
     namespace: str | None,
     *,
     labels: str | None = None,
     seconds: float | None = None,
-) -> AsyncIterator[list[Followed]]:
+) -> AsyncIterator[list[FollowedResource]]:
     """Give resources again and again, until all of them rest, or the time is over.
 
     New resources that are wanted too join. Deleted ones stay, as they were last.
@@ -73,7 +73,7 @@ async def follow(
         ApiUnavailable: the API server cannot be asked at the beginning, or refuses.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    known: dict[tuple[str, str, str], Followed] = {}
+    known: dict[tuple[str, str, str], FollowedResource] = {}
     first = True
     while True:
         try:
@@ -92,8 +92,8 @@ async def follow(
 
 
 def _merged(
-    known: dict[tuple[str, str, str], Followed], pairs: Sequence[tuple[Named, Object]]
-) -> dict[tuple[str, str, str], Followed]:
+    known: dict[tuple[str, str, str], FollowedResource], pairs: Sequence[tuple[Named, Object]]
+) -> dict[tuple[str, str, str], FollowedResource]:
     """Return the resources after a look; those that it did not find are gone, or had ended."""
     seen = {_key(resource): followed(resource, body) for resource, body in pairs}
     merged = {
@@ -106,9 +106,9 @@ def _key(resource: Named) -> tuple[str, str, str]:
     return resource.namespace, resource.spec.name, resource.name
 
 
-def followed(resource: Named, body: Object) -> Followed:
+def followed(resource: Named, body: Object) -> FollowedResource:
     """Return a resource as it is now."""
-    return Followed(
+    return FollowedResource(
         resource,
         resource.spec.status.read(body.get("status")),
         ended(body, resource, ConditionType.READY),

@@ -62,7 +62,7 @@ class Right(NamedTuple):
         return f"{self.verb} {resource}{group}{slash}{subresource}{only}"
 
 
-class Account(NamedTuple):
+class ServiceAccount(NamedTuple):
     """A ServiceAccount."""
 
     namespace: str
@@ -109,7 +109,7 @@ class Installation:
         api: Api,
         *,
         probe: str,
-        account: Account,
+        account: ServiceAccount,
         rights: Sequence[Right],
         own_rights: Sequence[Right],
         namespaces: Sequence[str],

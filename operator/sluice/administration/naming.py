@@ -53,7 +53,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedResources:
     """Resources that a user asks for.
 
     Attributes:
@@ -95,24 +95,26 @@ def _kind_of(word: str, kinds: Sequence[KindSpec]) -> KindSpec:
     )
 
 
-def wanted(words: Sequence[str]) -> list[Wanted]:
+def wanted(words: Sequence[str]) -> list[WantedResources]:
     """Read what to show, in kubectl's way: nothing, KIND[,KIND] [NAME...], or KIND/NAME...
 
     Raises:
         InvalidSpec: a name is no kind, or the words are of another form.
     """
     if not words:
-        return [Wanted(kind) for kind in KINDS]
+        return [WantedResources(kind) for kind in KINDS]
     if any("/" in word for word in words):
         return [_one(word) for word in words]
     first, *names = words
     kinds = kinds_of(first)
     if not names:
-        return [Wanted(kind) for kind in kinds]
-    return [Wanted(kind, name) for kind in kinds for name in names]
+        return [WantedResources(kind) for kind in kinds]
+    return [WantedResources(kind, name) for kind in kinds for name in names]
 
 
-def require_one_place(wanted: Sequence[Wanted], *, everywhere: bool, labels: str | None) -> None:
+def require_one_place(
+    wanted: Sequence[WantedResources], *, everywhere: bool, labels: str | None
+) -> None:
     """Check that resources with names are looked for in one namespace, and without labels.
 
     Raises:
@@ -126,7 +128,7 @@ def require_one_place(wanted: Sequence[Wanted], *, everywhere: bool, labels: str
         )
 
 
-def _one(word: str) -> Wanted:
+def _one(word: str) -> WantedResources:
     kind, _, name = word.rpartition("/")
     if not kind or not name:
         raise InvalidSpec(
@@ -134,7 +136,7 @@ def _one(word: str) -> Wanted:
             field="NAME",
             remedy="Write KIND/NAME for each of them, or KIND NAME NAME.",
         )
-    return Wanted(_kind_of(kind, KINDS), name)
+    return WantedResources(_kind_of(kind, KINDS), name)
 
 
 async def find(api: Api, namespace: str, text: str, *, kinds: Sequence[KindSpec] = KINDS) -> Named:

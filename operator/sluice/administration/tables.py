@@ -12,7 +12,7 @@ from sluice.kube.api.responses import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sluice.administration.naming import Wanted
+    from sluice.administration.naming import WantedResources
     from sluice.api.registry import KindSpec
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -34,7 +34,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResourceRow:
     """A resource in a table.
 
     Attributes:
@@ -58,11 +58,11 @@ class Table:
 
     spec: KindSpec
     headings: tuple[Heading, ...] = ()
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ResourceRow] = field(default_factory=list)
 
 
 async def tables(
-    api: Api, wanted: Iterable[Wanted], namespace: str | None, *, labels: str | None
+    api: Api, wanted: Iterable[WantedResources], namespace: str | None, *, labels: str | None
 ) -> list[Table]:
     """Read the tables of resources, one for each kind, in the order of `wanted`.
 
@@ -102,19 +102,19 @@ def _headings(part: Object) -> tuple[Heading, ...]:
     return tuple(Heading(str(one["name"]), wide=bool(one.get("priority"))) for one in columns)
 
 
-def _rows(spec: KindSpec, part: Object) -> list[Row]:
+def _rows(spec: KindSpec, part: Object) -> list[ResourceRow]:
     found = []
     for row in part.get("rows") or []:
         meta = row["object"]["metadata"]
         resource = Named(spec, str(meta["namespace"]), str(meta["name"]))
         cells = ("" if cell is None else str(cell) for cell in row["cells"])
-        found.append(Row(resource, tuple(cells)))
+        found.append(ResourceRow(resource, tuple(cells)))
     return found
 
 
 async def bodies(
     api: Api,
-    wanted: Iterable[Wanted],
+    wanted: Iterable[WantedResources],
     namespace: str | None,
     *,
     labels: str | None = None,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """A column of `kubectl get`.
 
     Attributes:
@@ -58,8 +58,8 @@ def _ready(part: str) -> str:
     return f'.status.conditions[?(@.type=="Ready")].{part}'
 
 
-_READY = (Column("Ready", _ready("status")), Column("Reason", _ready("reason")))
-_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+_READY = (PrinterColumn("Ready", _ready("status")), PrinterColumn("Reason", _ready("reason")))
+_AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 
 
 class Lifecycle(StrEnum):
@@ -98,7 +98,7 @@ class KindSpec:
     short: str
     lifecycle: Lifecycle
     finalizer: str
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     conditions: Mapping[ConditionType, str]
     rules: tuple[Rule, ...] = ()
     driven: bool = False
@@ -136,13 +136,13 @@ KINDS: Final = (
         uses_stores=False,
         columns=(
             *_READY,
-            Column("Users", ".status.inUseBy", "integer"),
+            PrinterColumn("Users", ".status.inUseBy", "integer"),
             _AGE,
-            Column("Address", ".spec.pravega.controllerURI", wide=True),
-            Column("Bucket", ".spec.s3.bucket", wide=True),
-            Column("Claim", ".spec.volume.claimName", wide=True),
-            Column("Version", ".status.protocolVersion", "integer", wide=True),
-            Column("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
+            PrinterColumn("Address", ".spec.pravega.controllerURI", wide=True),
+            PrinterColumn("Bucket", ".spec.s3.bucket", wide=True),
+            PrinterColumn("Claim", ".spec.volume.claimName", wide=True),
+            PrinterColumn("Version", ".status.protocolVersion", "integer", wide=True),
+            PrinterColumn("Latency ms", ".status.latencyMilliseconds", "integer", wide=True),
         ),
         conditions={
             ConditionType.READY: "The store answers and accepts the login.",
@@ -163,17 +163,17 @@ KINDS: Final = (
         driven=True,
         columns=(
             *_READY,
-            Column("Progress", ".status.progress.summary"),
-            Column("Rate", ".status.progress.rate"),
+            PrinterColumn("Progress", ".status.progress.summary"),
+            PrinterColumn("Rate", ".status.progress.rate"),
             _AGE,
-            Column("Source", ".status.source", wide=True),
-            Column("Target", ".status.target", wide=True),
-            Column("Size", ".status.progress.size", wide=True),
-            Column("Events", ".status.progress.events", "integer", wide=True),
-            Column("Duration", ".status.duration", wide=True),
-            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
-            Column("Attempts", ".status.attempts", "integer", wide=True),
-            Column("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
+            PrinterColumn("Source", ".status.source", wide=True),
+            PrinterColumn("Target", ".status.target", wide=True),
+            PrinterColumn("Size", ".status.progress.size", wide=True),
+            PrinterColumn("Events", ".status.progress.events", "integer", wide=True),
+            PrinterColumn("Duration", ".status.duration", wide=True),
+            PrinterColumn("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            PrinterColumn("Attempts", ".status.attempts", "integer", wide=True),
+            PrinterColumn("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
         ),
         conditions={
             ConditionType.READY: "The copy is done: the target is complete and readable. With "
@@ -203,21 +203,21 @@ KINDS: Final = (
         driven=True,
         columns=(
             *_READY,
-            Column("Streams", ".status.streams.summary"),
-            Column("Progress", ".status.progress.summary"),
-            Column("Rate", ".status.progress.rate"),
+            PrinterColumn("Streams", ".status.streams.summary"),
+            PrinterColumn("Progress", ".status.progress.summary"),
+            PrinterColumn("Rate", ".status.progress.rate"),
             _AGE,
-            Column("Source", ".status.source", wide=True),
-            Column("Target", ".status.target", wide=True),
-            Column("Size", ".status.progress.size", wide=True),
-            Column("Events", ".status.progress.events", "integer", wide=True),
-            Column("Duration", ".status.duration", wide=True),
-            Column("Failed", ".status.streams.failed", "integer", wide=True),
-            Column("Last success", ".status.lastSuccessTime", "date", wide=True),
-            Column("Next run", ".status.nextRunTime", wide=True),
-            Column("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
-            Column("Attempts", ".status.attempts", "integer", wide=True),
-            Column("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
+            PrinterColumn("Source", ".status.source", wide=True),
+            PrinterColumn("Target", ".status.target", wide=True),
+            PrinterColumn("Size", ".status.progress.size", wide=True),
+            PrinterColumn("Events", ".status.progress.events", "integer", wide=True),
+            PrinterColumn("Duration", ".status.duration", wide=True),
+            PrinterColumn("Failed", ".status.streams.failed", "integer", wide=True),
+            PrinterColumn("Last success", ".status.lastSuccessTime", "date", wide=True),
+            PrinterColumn("Next run", ".status.nextRunTime", wide=True),
+            PrinterColumn("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
+            PrinterColumn("Attempts", ".status.attempts", "integer", wide=True),
+            PrinterColumn("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
         ),
         conditions={
             ConditionType.READY: "The copy is done: every target is complete and readable. With a "
@@ -248,19 +248,19 @@ KINDS: Final = (
         driven=True,
         columns=(
             *_READY,
-            Column("Progress", ".status.progress.summary"),
-            Column("Runs", ".status.archive.runs", "integer"),
-            Column("Last success", ".status.lastSuccessTime", "date"),
+            PrinterColumn("Progress", ".status.progress.summary"),
+            PrinterColumn("Runs", ".status.archive.runs", "integer"),
+            PrinterColumn("Last success", ".status.lastSuccessTime", "date"),
             _AGE,
-            Column("Source", ".status.source", wide=True),
-            Column("Target", ".status.target", wide=True),
-            Column("Size", ".status.archive.size", wide=True),
-            Column("Events", ".status.archive.events", "integer", wide=True),
-            Column("Duration", ".status.duration", wide=True),
-            Column("Last run", ".status.lastRunTime", "date", wide=True),
-            Column("Next run", ".status.nextRunTime", wide=True),
-            Column("Last drill", ".status.drill.lastSuccessTime", "date", wide=True),
-            Column("Rate", ".status.progress.rate", wide=True),
+            PrinterColumn("Source", ".status.source", wide=True),
+            PrinterColumn("Target", ".status.target", wide=True),
+            PrinterColumn("Size", ".status.archive.size", wide=True),
+            PrinterColumn("Events", ".status.archive.events", "integer", wide=True),
+            PrinterColumn("Duration", ".status.duration", wide=True),
+            PrinterColumn("Last run", ".status.lastRunTime", "date", wide=True),
+            PrinterColumn("Next run", ".status.nextRunTime", wide=True),
+            PrinterColumn("Last drill", ".status.drill.lastSuccessTime", "date", wide=True),
+            PrinterColumn("Rate", ".status.progress.rate", wide=True),
         ),
         conditions={
             ConditionType.READY: "The last run that was due is done: the archive holds the stream "
@@ -288,13 +288,13 @@ KINDS: Final = (
         finalizer="streams",
         columns=(
             *_READY,
-            Column("Streams", ".status.streamCount", "integer"),
-            Column("Owners", ".status.ownersSummary"),
+            PrinterColumn("Streams", ".status.streamCount", "integer"),
+            PrinterColumn("Owners", ".status.ownersSummary"),
             _AGE,
-            Column("Scope", ".spec.scope", wide=True),
-            Column("Stream", ".spec.stream", wide=True),
-            Column("Prefix", ".spec.streamPrefix", wide=True),
-            Column("Store", ".spec.storeRef.name", wide=True),
+            PrinterColumn("Scope", ".spec.scope", wide=True),
+            PrinterColumn("Stream", ".spec.stream", wide=True),
+            PrinterColumn("Prefix", ".spec.streamPrefix", wide=True),
+            PrinterColumn("Store", ".spec.storeRef.name", wide=True),
         ),
         conditions={
             ConditionType.READY: "The streams exist, or were released as requested.",
@@ -316,17 +316,19 @@ KINDS: Final = (
         finalizer="query",
         columns=(
             *_READY,
-            Column("Rows", ".status.progress.rows", "integer"),
-            Column("Lag", ".status.progress.lag"),
-            Column("Watermark", ".status.progress.watermark", "date"),
-            Column("Latency", ".status.progress.latencySummary"),
+            PrinterColumn("Rows", ".status.progress.rows", "integer"),
+            PrinterColumn("Lag", ".status.progress.lag"),
+            PrinterColumn("Watermark", ".status.progress.watermark", "date"),
+            PrinterColumn("Latency", ".status.progress.latencySummary"),
             _AGE,
-            Column("Result", ".status.result", wide=True),
-            Column("Version", ".status.version.number", "integer", wide=True),
-            Column("Batch", ".status.progress.batch", "integer", wide=True),
-            Column("Verified", '.status.conditions[?(@.type=="Verified")].status', wide=True),
-            Column("Attempts", ".status.attempts", "integer", wide=True),
-            Column("URL", ".status.url", wide=True),
+            PrinterColumn("Result", ".status.result", wide=True),
+            PrinterColumn("Version", ".status.version.number", "integer", wide=True),
+            PrinterColumn("Batch", ".status.progress.batch", "integer", wide=True),
+            PrinterColumn(
+                "Verified", '.status.conditions[?(@.type=="Verified")].status', wide=True
+            ),
+            PrinterColumn("Attempts", ".status.attempts", "integer", wide=True),
+            PrinterColumn("URL", ".status.url", wide=True),
         ),
         conditions={
             ConditionType.READY: "The query runs, and has written a batch. With mode: Once: it has "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sluice.pipelines.programs.stores import Stores
 
 
-class Wish(NamedTuple):
+class GroupOptions(NamedTuple):
     """The options about a reader group.
 
     Attributes:
@@ -56,7 +56,7 @@ def parse(text: str, field: str) -> tuple[str, str]:
 
 def move_group(
     job: Job[CopyRequest],
-    wish: Wish,
+    wish: GroupOptions,
     mapped: Sequence[Mapped],
     *,
     stores: Stores,
@@ -109,7 +109,7 @@ def move_group(
         _print(told)
 
 
-def _place(job: Job[CopyRequest], wish: Wish, stores: Stores) -> int:
+def _place(job: Job[CopyRequest], wish: GroupOptions, stores: Stores) -> int:
     """Return the index of the source that the group reads.
 
     Raises:

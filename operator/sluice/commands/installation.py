@@ -96,7 +96,7 @@ async def _problems(
     timeout: float,  # noqa: ASYNC109 - for the whole
 ) -> list[str]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
-    from sluice.administration.installation import Account, Installation  # noqa: PLC0415
+    from sluice.administration.installation import Installation, ServiceAccount  # noqa: PLC0415
     from sluice.kube.api.client import Api  # noqa: PLC0415
 
     namespace, _, name = account.partition("/")
@@ -104,7 +104,7 @@ async def _problems(
         installation = Installation(
             api,
             probe=probe,
-            account=Account(namespace, name),
+            account=ServiceAccount(namespace, name),
             rights=rights,
             own_rights=own_rights,
             namespaces=namespaces,

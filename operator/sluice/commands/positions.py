@@ -9,7 +9,7 @@ import click
 
 from sluice import console
 from sluice.commands.copying import read
-from sluice.commands.groups import Wish, move_group, parse
+from sluice.commands.groups import GroupOptions, move_group, parse
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.core.scope.request import ScopeRequest
 from sluice.engine.positions.position_map import position_map, translate
@@ -85,7 +85,7 @@ def position(
     wish = None
     if group is not None:
         new = None if name is None else parse(name, "--as")
-        wish = Wish(parse(group, "--reader-group"), new, apply, alone)
+        wish = GroupOptions(parse(group, "--reader-group"), new, apply, alone)
     settings = settings_of(credentials_dir, volumes_dir)
     job = _job(file, settings, stream)
     with Stores(settings) as stores:

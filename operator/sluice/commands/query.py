@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from sluice.core.query.ledger import BatchRecord, QueryReading
     from sluice.core.query.plan import QueryRequest
     from sluice.core.query.request import Place
-    from sluice.core.query.rows import Row
+    from sluice.core.query.rows import ResultRow
     from sluice.core.values.model import StoreAddress
-    from sluice.pipelines.query.recount import Comparison
+    from sluice.pipelines.query.recount import SinkComparison
 
 FILE = click.option(
     "-f",
@@ -203,7 +203,7 @@ def verify(
     """
     settings = _settings(credentials_dir, volumes_dir)
     recounted = _recounted()
-    found: list[tuple[str, Comparison]] = []
+    found: list[tuple[str, SinkComparison]] = []
     with Stores(settings) as stores:
         for name, request in _asked(file, settings):
             first = request.sinks[0]
@@ -218,7 +218,7 @@ def verify(
     sys.exit(0 if all(one.equal for _, one in found) else EXIT_CODES[Category.INTEGRITY])
 
 
-def _recounted() -> Callable[..., list[Comparison]]:
+def _recounted() -> Callable[..., list[SinkComparison]]:
     """Return the function that compares, whose libraries only those who want it have."""
     try:
         from sluice.pipelines.query.recount import recounted  # noqa: PLC0415
@@ -230,7 +230,7 @@ def _recounted() -> Callable[..., list[Comparison]]:
     return recounted
 
 
-def _compared(name: str, one: Comparison) -> dict[str, Any]:
+def _compared(name: str, one: SinkComparison) -> dict[str, Any]:
     return {
         "name": name,
         "sink": str(one.sink),
@@ -244,7 +244,7 @@ def _compared(name: str, one: Comparison) -> dict[str, Any]:
     }
 
 
-def _verdict(one: Comparison) -> str:
+def _verdict(one: SinkComparison) -> str:
     """Return the result of a comparison as a sentence."""
     rows = f"{counted(one.rows, 'row')} of {one.sink}, up to batch {one.batch}"
     if one.equal:
@@ -283,7 +283,7 @@ class _Show:
         self._name = name
         self._printed = printed
 
-    def __call__(self, record: BatchRecord, rows: Sequence[Row]) -> None:
+    def __call__(self, record: BatchRecord, rows: Sequence[ResultRow]) -> None:
         """Print a batch."""
         for row in rows if self._printed else ():
             click.echo(row.text)

@@ -15,7 +15,7 @@ from sluice.commands.copying import read
 from sluice.commands.places import address_of, stream_of
 from sluice.commands.shared import CREDENTIALS, FILE, OUTPUT, VOLUMES, print_json, settings_of
 from sluice.core.archive.request import ArchiveRequest
-from sluice.core.copy.planner import Position, Range
+from sluice.core.copy.planner import Range, RangeEnd
 from sluice.core.scope.request import ScopeRequest
 from sluice.core.verify.pairing import Alignment
 from sluice.core.verify.verification import ReportFile, Result
@@ -123,7 +123,7 @@ def verify(
 
 
 def _range(begin: str | None, end: str | None) -> Range:
-    return Range(begin=Position(text=begin), end=Position(text=end))
+    return Range(begin=RangeEnd(text=begin), end=RangeEnd(text=end))
 
 
 def _asked(

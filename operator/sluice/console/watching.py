@@ -20,7 +20,7 @@ from sluice.core.values.text import counted, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.administration.following import Followed
+    from sluice.administration.following import FollowedResource
     from sluice.api.status.common import ResourceStatus
 
 _BAR: Final = 24
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
         return "  ".join(part for part in parts if part)
 
 
-def shown(one: Followed, *, namespaces: bool) -> Shown:
+def shown(one: FollowedResource, *, namespaces: bool) -> Shown:
     """Return the line of a resource, with its namespace if that is wanted."""
     place = f"{one.resource.namespace}/" if namespaces else ""
     state, style = _state(one)
@@ -71,7 +71,7 @@ def shown(one: Followed, *, namespaces: bool) -> Shown:
     return Shown(printable(f"{place}{one.resource}"), percent, done, rate, state, style, one.rests)
 
 
-def _state(one: Followed) -> tuple[str, str]:
+def _state(one: FollowedResource) -> tuple[str, str]:
     ready = one.status.condition(ConditionType.READY)
     if one.gone:
         return "Deleted", "red"
@@ -129,7 +129,7 @@ class Watching:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, found: Sequence[Followed]) -> None:
+    def show(self, found: Sequence[FollowedResource]) -> None:
         """Show the resources as they are now."""
         rows = [shown(one, namespaces=self._namespaces) for one in found]
         if self._live is not None:

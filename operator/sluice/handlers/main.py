@@ -27,7 +27,7 @@ from sluice.kube.api.fence import Fence
 from sluice.kube.api.identity import cluster_id
 from sluice.kube.api.kinds import OWN, STREAM_STORE
 from sluice.kube.api.status import StatusWriter
-from sluice.kube.copies.sweep import Sweep
+from sluice.kube.copies.sweep import CopySweep
 from sluice.kube.ephemeral.owners import Owners
 from sluice.kube.loop.controller import Controller
 from sluice.kube.loop.lease import LeaseKeeper, LeaseLost
@@ -92,7 +92,7 @@ async def operate(settings: OperatorSettings) -> None:
             metrics.observe("sluice_store_call_seconds", seconds, call=call)
 
         api = await stack.enter_async_context(await Api.connect(called, fence=fence))
-        sweep = Sweep(api, mirror, settings.served, seconds=settings.resync_seconds)
+        sweep = CopySweep(api, mirror, settings.served, seconds=settings.resync_seconds)
 
         def gone(kind: Kind, body: Object) -> None:
             if works.is_set():

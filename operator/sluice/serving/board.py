@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sluice.administration.board import Board
     from sluice.administration.description import Description
-    from sluice.administration.following import Followed
+    from sluice.administration.following import FollowedResource
     from sluice.administration.naming import Named
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -121,7 +121,7 @@ class Boards:
             row.update(self._links(*pair))
         return told | {"server": "sluice serve"}
 
-    def _links(self, one: Followed, _: Object) -> Json:
+    def _links(self, one: FollowedResource, _: Object) -> Json:
         ready = one.status.condition(ConditionType.READY)
         links: Json = {"documentation": None if ready is None else self.link(ready.reason)}
         if one.resource.spec is QUERY:

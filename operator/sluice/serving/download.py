@@ -11,7 +11,7 @@ import pyarrow as pa
 from aiohttp import web
 
 from sluice.core.query.result_columns import result_columns
-from sluice.core.tables.columns import Format, Malformed, columns_of
+from sluice.core.tables.columns import EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.engine.query.tail import check_result
 from sluice.engine.tables.reading import batches, stretches_between
@@ -22,7 +22,7 @@ from sluice.serving.sending import sending, write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    _Read = Callable[[Format, pa.Schema], Iterator[pa.RecordBatch]]
+    _Read = Callable[[EventFormat, pa.Schema], Iterator[pa.RecordBatch]]
 
     from sluice.serving.queries import FoundQuery
     from sluice.serving.reading import RowSource
@@ -50,7 +50,7 @@ def _json(_: str, read: _Read) -> Iterator[bytes]:
 
     Any client may have appended to the stream. JSON has line breaks between its words only.
     """
-    for batch in read(Format.TEXT, pa.schema([("event", pa.string())])):
+    for batch in read(EventFormat.TEXT, pa.schema([("event", pa.string())])):
         texts = (text.replace("\n", " ") for text in batch.column(0).to_pylist())
         yield b"".join(f"{text}\n".encode() for text in texts)
 
@@ -70,7 +70,7 @@ def _arrow(ddl: str, read: _Read) -> Iterator[bytes]:
     schema = pa.schema([(one.name, one.kind) for one in columns])
     buffer = io.BytesIO()
     with pa.ipc.new_stream(buffer, schema) as writer:
-        for batch in read(Format.JSON, schema):
+        for batch in read(EventFormat.JSON, schema):
             writer.write_batch(batch)
             yield _taken(buffer)
     yield _taken(buffer)
@@ -113,7 +113,7 @@ async def send(
     await asyncio.to_thread(check_result, result.store, result.stream, result.query_id)
     source = StoredStream(result.store, result.stream)
 
-    def read(kind: Format, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(kind: EventFormat, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(columns_of(kind, schema), kind, Malformed.FAIL)
         parts = stretches_between(source, source.head(), source.tail())
         return batches(source, parts, decoder)

@@ -28,7 +28,7 @@ SMALL: Final = 64 << 10
 _Json = dict[str, Any]
 
 
-class _Part(NamedTuple):
+class _RowPart(NamedTuple):
     """Rows that came together.
 
     Attributes:
@@ -64,7 +64,7 @@ class Hub:
     """The last rows and the state of one query. Used in one event loop only."""
 
     def __init__(self) -> None:
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[_RowPart] = deque()
         self._rows = self._bytes = self._number = 0
         self._era = 0
         self._state: tuple[int, bytes] = (0, b"")
@@ -95,7 +95,7 @@ class Hub:
     def _keep(self, rows: Rows) -> None:
         texts = rows.texts[-MOST_ROWS:]
         self._number += 1
-        part = _Part(
+        part = _RowPart(
             self._number,
             b",".join(texts),
             len(texts),
@@ -168,7 +168,7 @@ class Hub:
         return [*_rows_event(new, reset=reset)]
 
 
-def _rows_event(parts: Sequence[_Part], *, reset: bool) -> Iterator[bytes]:
+def _rows_event(parts: Sequence[_RowPart], *, reset: bool) -> Iterator[bytes]:
     skipped = sum(part.skipped for part in parts)
     head = json.dumps({"reset": reset, "skipped": skipped}).encode()
     yield b"event: rows\ndata: " + head[:-1] + b', "rows": ['

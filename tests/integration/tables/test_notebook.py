@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from localstore import ForeignClient, Standalone
-    from sluice.notebook import Stream
+    from sluice.notebook import NotebookStream
     from sluice.stores.base import Store
 
 
 @pytest.fixture
-def stream(standalone: Standalone, clicks: Clicks) -> Stream:
+def stream(standalone: Standalone, clicks: Clicks) -> NotebookStream:
     """Return the stream of clicks, opened as in a notebook."""
     return sluice.open(standalone.controller_uri, str(clicks.name))
 
 
-def table(stream: Stream, **arguments: object) -> pa.Table:
+def table(stream: NotebookStream, **arguments: object) -> pa.Table:
     """Return the stream's clicks."""
     return stream.to_arrow(schema=SCHEMA, format="Json", **arguments)  # type: ignore[arg-type]
 
 
-def test_a_scaled_stream_is_one_table(clicks: Clicks, stream: Stream) -> None:
+def test_a_scaled_stream_is_one_table(clicks: Clicks, stream: NotebookStream) -> None:
     """A table has each event once, in order for each key.
 
     A second table goes on where one ended.
@@ -76,7 +76,7 @@ def test_a_stream_of_javas_client_has_its_pointers(
     assert ".#epoch.0:" in row["_pointer"]
 
 
-def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> None:
+def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: NotebookStream) -> None:
     """DuckDB reads the batches of a stream without a table in memory."""
     clicks.write(20)
     with stream, duckdb.connect() as engine:
@@ -85,7 +85,7 @@ def test_batches_are_read_as_they_are_taken(clicks: Clicks, stream: Stream) -> N
     assert sorted(found) == sorted((f"key-{n}", 20, 19) for n in range(KEYS))
 
 
-def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: Stream) -> None:
+def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: NotebookStream) -> None:
     """A malformed event is an error with its pointer, or dropped, or kept in a column."""
     clicks.write(5)
     clicks.write_raw(b'{"k": "key-0", "n": "many"}')
@@ -105,7 +105,7 @@ def test_malformed_events_are_named_dropped_or_kept(clicks: Clicks, stream: Stre
         assert (row["k"], row["n"], row["_segment"]) == (None, None, 0)
 
 
-def test_truncated_events_are_named(clicks: Clicks, stream: Stream) -> None:
+def test_truncated_events_are_named(clicks: Clicks, stream: NotebookStream) -> None:
     """A start before the head is an error with segment and offset.
 
     A table from the head on works.

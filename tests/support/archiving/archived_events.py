@@ -11,7 +11,7 @@ from sluice.archive.formats import formats
 from sluice.archive.formats.content import Checked
 from sluice.archive.formats.piece import Piece
 from sluice.core.archive.manifest import ArchivedSegment
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.values.model import KeyRange
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def write(
         segment=SEGMENT.id,
         start=start,
         end=start + len(data),
-        following=Following(start) if whole else None,
+        following=EventStart(start) if whole else None,
         source="a/b/7.#epoch.3",
     )
     written = formats.write(form, objects, piece, blocks(data, cuts), most=most)

@@ -19,7 +19,7 @@ from sluice.core.archive.manifest import (
 )
 from sluice.core.events.digest import ChunkDigester, chunk_of, chunk_start
 from sluice.core.events.framing import EventCounter
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.values.model import KeyRange, StreamConfig, StreamName
 from support.archiving.archived_events import framed, many_events
 from support.model.memory_objects import MemoryObjects
@@ -166,7 +166,7 @@ def _archived(
         segment=segment.id,
         start=start,
         end=end,
-        following=Following(start),
+        following=EventStart(start),
         source="shop/orders/x",
     )
     data = memoryview(bytes(segment.data))

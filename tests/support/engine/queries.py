@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.query.plan import Compiled, EventTime, PlannedSink, PlannedSource, QueryPlan
-from sluice.core.query.rows import Row, in_order
-from sluice.core.tables.columns import Format
+from sluice.core.query.rows import ResultRow, in_order
+from sluice.core.tables.columns import EventFormat
 from sluice.core.values.model import StoreAddress, StreamName
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def source(**changes: Any) -> PlannedSource:
         stream=SOURCE,
         store=STORE,
         begins="Head",
-        format=Format.JSON,
+        format=EventFormat.JSON,
         columns="k STRING, ts TIMESTAMP",
         event_time=EventTime(column="ts", lateness_ms=10_000),
     )
@@ -60,8 +60,8 @@ def position(offset: int, stream: StreamName = SOURCE) -> dict[str, Any]:
     }
 
 
-def rows_of(batch: int, keys: int = 8) -> Sequence[Row]:
+def rows_of(batch: int, keys: int = 8) -> Sequence[ResultRow]:
     """Return the rows of a batch, one for each key."""
     return in_order(
-        Row(f"key-{key}", f'{{"k":"key-{key}","batch":{batch}}}') for key in range(keys)
+        ResultRow(f"key-{key}", f'{{"k":"key-{key}","batch":{batch}}}') for key in range(keys)
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sluice.core.events.decoding import decoded
-from sluice.core.tables.columns import Format, columns_of
+from sluice.core.tables.columns import EventFormat, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.core.tables.positions import StreamPosition
 from sluice.core.values.model import KeyRange
@@ -93,9 +93,9 @@ class Reading:
             self.keys |= {one.id: one.keys for one in made}
         ranges = [self.keys[one.segment] for one in parts]
         assert not any(a.overlaps(b) for n, a in enumerate(ranges) for b in ranges[:n])
-        columns = columns_of(Format.BYTES, None)
+        columns = columns_of(EventFormat.BYTES, None)
         rows = pa.Table.from_batches(
-            batches(self.source, parts, Decoder(columns, Format.BYTES)), schema=columns.schema
+            batches(self.source, parts, Decoder(columns, EventFormat.BYTES)), schema=columns.schema
         ).to_pylist()
         for row in rows:
             self.seen.setdefault(row["_segment"], []).append((row["_offset"], row["event"]))

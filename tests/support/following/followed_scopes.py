@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sluice.engine.scope.following.runner import FollowRunner
-from sluice.engine.scope.following.turns import Pace
+from sluice.engine.scope.following.turns import LookPace
 from sluice.engine.scope.planning import resolve_scope
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.engine.scope.report import ScopeReport
 
 FOLLOW = REQUEST.model_copy(update={"follow": True})
-SHORT = Pace(turn=1.0, linger=2.0, look=0.02, listing=1.0, rest=40.0, again=(2.0,))
+SHORT = LookPace(turn=1.0, linger=2.0, look=0.02, listing=1.0, rest=40.0, again=(2.0,))
 KEY = "only the owner knows"
 
 

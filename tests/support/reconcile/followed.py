@@ -11,7 +11,7 @@ from sluice.core.reconcile.copies.world import Reading
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.scope.progress import Pace, Progress
 from sluice.core.values.wish import Wish
-from sluice.core.workloads.answers import Cut, Following
+from sluice.core.workloads.answers import EndCut, Following
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 from support.reconcile.copies import NOW, WHOLE, after, copy, job, later, plan_seen, world
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PLAN = whole_plan(stream_plan(segment_plan(1000)).model_copy(update={"follow": True}))
 LARGE = whole_plan(stream_plan(segment_plan(1 << 30)).model_copy(update={"follow": True}))
 LIVE = Following(plan=PLAN, recorded=True)
-ENDED = replace(WHOLE, cut=Cut("in-cut", "out-cut"))
+ENDED = replace(WHOLE, cut=EndCut("in-cut", "out-cut"))
 UP = Followed(
     live=True,
     position=1000,

@@ -86,7 +86,7 @@ class Store:
         return Planned(plan=planned(self.length))
 
     def progress(self, known: Plan) -> Progress:
-        """See `sluice.engine.copy.progress.Watch`."""
+        """See `sluice.engine.copy.progress.ProgressWatch`."""
         return Progress(
             bytes=known.bytes if self.whole else self.staged,
             total=known.bytes,

@@ -12,7 +12,7 @@ from hypothesis.stateful import rule
 from sluice.core.follow.lag import Age, Followed
 from sluice.core.scope.progress import Progress
 from sluice.core.values.wish import Wish
-from sluice.core.workloads.answers import Complete, Cut, Following, Planned
+from sluice.core.workloads.answers import Complete, EndCut, Following, Planned
 from sluice.errors import CopyAborted, StoreUnavailable, TargetExists
 from support.engine.plans import segment_plan, stream_plan, whole_plan
 from support.simulation.copy_machine import CopyMachine
@@ -76,7 +76,7 @@ class FollowedStore(Store):
                 events=1,
                 segments=1,
                 positions=answer.positions,
-                cut=Cut(f"0={self.position}", f"0={self.position}"),
+                cut=EndCut(f"0={self.position}", f"0={self.position}"),
             )
         if isinstance(answer, Planned) and self.live:
             return Following(plan=answer.plan, recorded=True, stopped=self.stopped)

@@ -159,7 +159,7 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
         {
             "ask": _ask,
             "abandon": _abandon,
-            "Watch": _Watch,
+            "ProgressWatch": _Watch,
             "FollowWatch": _FollowWatch,
             "followed": _as_asked,
             "live": _there,

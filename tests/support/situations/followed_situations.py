@@ -10,7 +10,7 @@ from sluice.core.follow.lag import Age, Followed
 from sluice.core.reconcile.copies.world import GroupSeen
 from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen
 from sluice.core.values.trouble import Trouble
-from sluice.core.workloads.answers import Cut
+from sluice.core.workloads.answers import EndCut
 from support.reconcile.copies import MAPPED
 from support.situations.recorder import BYTES, WHOLE, CopyRecorder
 from support.situations.situation import CURRENT, FAILED, IN_PROGRESS, TERMINATING, Situation
@@ -29,7 +29,7 @@ UP: Final = Followed(
     segments=2,
 )
 _AT: Final = "0,1:0,0:25165824,25165824"
-ENDED: Final = replace(WHOLE, cut=Cut(f"0:shop/orders:{_AT}", f"0:backup/orders:{_AT}"))
+ENDED: Final = replace(WHOLE, cut=EndCut(f"0:shop/orders:{_AT}", f"0:backup/orders:{_AT}"))
 
 _made: list[Situation] = []
 

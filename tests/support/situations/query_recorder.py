@@ -15,7 +15,12 @@ from sluice.core.reconcile.queries.decide import (
     reconcile_query,
 )
 from sluice.core.reconcile.queries.verifying import times as verify_times
-from sluice.core.reconcile.queries.world import Protect, QueryWorld, StartDriver, Unprotect
+from sluice.core.reconcile.queries.world import (
+    ProtectQuery,
+    QueryWorld,
+    StartDriver,
+    UnprotectQuery,
+)
 from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name, verifier_name
 from sluice.core.values.trouble import Trouble
 from sluice.kube.api.objects import QUERY_FINALIZER, parse, query_seen
@@ -157,9 +162,9 @@ class QueryRecorder(Recorder):
         meta = self.body["metadata"]
         for action in decision.actions:
             match action:
-                case Protect():
+                case ProtectQuery():
                     meta["finalizers"] = [QUERY_FINALIZER]
-                case Unprotect():
+                case UnprotectQuery():
                     meta.pop("finalizers", None)
                 case StartDriver(attempt):
                     assert attempt == self.body["status"]["attempts"]

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.query.plan import PlannedSink
-from sluice.core.query.rows import Row, in_order
+from sluice.core.query.rows import ResultRow, in_order
 from sluice.core.values.model import StoreAddress
 from sluice.engine.query.results import ResultAppender
 from sluice.engine.query.sinks import make_sink
@@ -59,6 +59,6 @@ class ResultRows:
         """Append a batch of rows, which are routed by a column."""
         new = [*rows]
         self.rows += new
-        events = in_order(Row(str(row[key]), json.dumps(row)) for row in new)
+        events = in_order(ResultRow(str(row[key]), json.dumps(row)) for row in new)
         self._appender.append(self._batch, events, _MOST)
         self._batch += 1

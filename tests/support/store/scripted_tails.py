@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sluice.errors import BackendError
     from sluice.stores.pravega.names import Endpoint
-    from sluice.stores.pravega.segments.tail_links import Link
+    from sluice.stores.pravega.segments.tail_links import TailLink
     from sluice.stores.pravega.segments.tails import SegmentTails
     from sluice.stores.trust import Trust
     from support.wire.segment_store import Peer
@@ -102,7 +102,7 @@ def all_of(tails: SegmentTails, count: int) -> list[Arrived | Ended | Broken]:
     return came
 
 
-def begun(tails: SegmentTails) -> Link:
+def begun(tails: SegmentTails) -> TailLink:
     """Ask for all segments, and return the only connection once all reads are sent."""
     tails._settle()
     (link,) = tails._links

@@ -90,7 +90,7 @@ def attempt(server: Logging, number: int, *, phase: str = "Succeeded") -> str:
     return f"{job}-x"
 
 
-def attempts(server: Logging) -> list[drivers.Attempt]:
+def attempts(server: Logging) -> list[drivers.JobAttempt]:
     """Return the attempts of the copy."""
     body = server.body(STREAM_COPY, "orders")
     assert body is not None

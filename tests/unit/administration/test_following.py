@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sluice.administration import following
-from sluice.administration.following import Followed, follow
-from sluice.administration.naming import Wanted, wanted
+from sluice.administration.following import FollowedResource, follow
+from sluice.administration.naming import WantedResources, wanted
 from sluice.errors import ApiUnavailable, InvalidSpec
 from sluice.kube.api.kinds import STREAM_COPY
 from sluice.kube.api.responses import Refused
@@ -51,10 +51,10 @@ def looks(
     *,
     seconds: float | None = None,
     after: Callable[[int], None] = lambda _: None,
-) -> list[list[Followed]]:
+) -> list[list[FollowedResource]]:
     """Follow copies; call `after` with the number of each look."""
 
-    async def all_looks() -> list[list[Followed]]:
+    async def all_looks() -> list[list[FollowedResource]]:
         found = []
         async for look in follow(server.api, wanted(words), "team", seconds=seconds):
             found.append(look)
@@ -64,7 +64,7 @@ def looks(
     return asyncio.run(all_looks())
 
 
-def state(one: Followed) -> tuple[str, bool | None, bool, bool]:
+def state(one: FollowedResource) -> tuple[str, bool | None, bool, bool]:
     """Return a followed resource's name, and whether it is met, suspended and gone."""
     return (one.resource.name, one.end and one.end.met, one.suspended, one.gone)
 
@@ -168,6 +168,6 @@ def test_only_wanted_kinds_are_looked_at() -> None:
     server = FinalizingServer()
     put(server, "a", "Ready")
     every: Any = [*wanted([])]
-    assert Wanted in {type(one) for one in every}
+    assert WantedResources in {type(one) for one in every}
     assert [state(one)[0] for one in looks(server, [])[-1]] == ["a"]
     assert looks(server, ["sccp"]) == [[]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from sluice.administration.naming import Named, Wanted, find, require_one_place, wanted
+from sluice.administration.naming import Named, WantedResources, find, require_one_place, wanted
 from sluice.api.registry import DRIVEN, KINDS
 from sluice.errors import InvalidSpec
 from sluice.kube.api.kinds import OWN
@@ -109,17 +109,19 @@ def test_a_name_of_two_resources_needs_its_kind() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], [Wanted(kind) for kind in KINDS]),
-        (["all"], [Wanted(kind) for kind in KINDS]),
-        (["scopy"], [Wanted(COPY)]),
-        (["scopy,sccp"], [Wanted(COPY), Wanted(SCOPE)]),
-        (["scopy", "a", "b"], [Wanted(COPY, "a"), Wanted(COPY, "b")]),
-        (["scopy,eps", "a"], [Wanted(COPY, "a"), Wanted(EPHEMERAL, "a")]),
-        (["scopy/a", "sarc/b"], [Wanted(COPY, "a"), Wanted(ARCHIVE, "b")]),
+        ([], [WantedResources(kind) for kind in KINDS]),
+        (["all"], [WantedResources(kind) for kind in KINDS]),
+        (["scopy"], [WantedResources(COPY)]),
+        (["scopy,sccp"], [WantedResources(COPY), WantedResources(SCOPE)]),
+        (["scopy", "a", "b"], [WantedResources(COPY, "a"), WantedResources(COPY, "b")]),
+        (["scopy,eps", "a"], [WantedResources(COPY, "a"), WantedResources(EPHEMERAL, "a")]),
+        (["scopy/a", "sarc/b"], [WantedResources(COPY, "a"), WantedResources(ARCHIVE, "b")]),
     ],
     ids=str,
 )
-def test_words_mean_what_they_mean_to_kubectl(words: list[str], expected: list[Wanted]) -> None:
+def test_words_mean_what_they_mean_to_kubectl(
+    words: list[str], expected: list[WantedResources]
+) -> None:
     """Users write kinds with commas, KIND NAME..., KIND/NAME..., or no word for all."""
     assert wanted(words) == expected
 
@@ -150,7 +152,7 @@ def test_a_kind_that_a_command_does_not_take_is_refused() -> None:
 
 def test_names_are_in_one_namespace_and_need_no_labels() -> None:
     """Without names, both are allowed."""
-    require_one_place([Wanted(COPY)], everywhere=True, labels="a=b")
+    require_one_place([WantedResources(COPY)], everywhere=True, labels="a=b")
     for how in ({"everywhere": True, "labels": None}, {"everywhere": False, "labels": "a=b"}):
         with pytest.raises(InvalidSpec, match="needs no labels"):
-            require_one_place([Wanted(COPY, "a")], **how)  # type: ignore[arg-type]
+            require_one_place([WantedResources(COPY, "a")], **how)  # type: ignore[arg-type]

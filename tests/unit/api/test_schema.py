@@ -7,7 +7,7 @@ from pydantic import Field, create_model
 
 from sluice.api.fields.common import ApiModel, Resource
 from sluice.api.kinds.streamquery import MOST_SQL
-from sluice.api.registry import KINDS, Column, KindSpec, Lifecycle
+from sluice.api.registry import KINDS, KindSpec, Lifecycle, PrinterColumn
 from sluice.api.rules import RULES
 from sluice.api.schema.schema import definition, structural
 from sluice.api.schema.structural import fields
@@ -137,8 +137,8 @@ def test_a_union_is_a_rule() -> None:
 
 def test_a_wide_column_has_a_lower_priority() -> None:
     """A column has no priority by default; a wide one has priority 1."""
-    assert "priority" not in Column("A", ".a").written()
-    assert Column("A", ".a", wide=True).written()["priority"] == 1
+    assert "priority" not in PrinterColumn("A", ".a").written()
+    assert PrinterColumn("A", ".a", wide=True).written()["priority"] == 1
 
 
 class NoDescription(ApiModel):

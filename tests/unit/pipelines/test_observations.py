@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sluice.pipelines.query.observations import BatchTimes, Progress
+from sluice.pipelines.query.observations import BatchProgress, BatchTimes
 
 
-def took(batch: int, millis: int) -> Progress:
+def took(batch: int, millis: int) -> BatchProgress:
     """Return how a batch went."""
-    return Progress(batch=batch, millis=millis, state_rows=0, state_bytes=0)
+    return BatchProgress(batch=batch, millis=millis, state_rows=0, state_bytes=0)
 
 
 def test_nothing_is_known_before_the_first_batch_has_ended() -> None:

@@ -217,7 +217,7 @@ def test_sigterm_ends_the_driver(options: DriverOptions, monkeypatch: pytest.Mon
         raise Terminated
 
     with monkeypatch.context() as patched:
-        patched.setattr(driver.Stop, "check", check)
+        patched.setattr(driver.SigtermHandler, "check", check)
         with pytest.raises(Terminated):
             drive(options, Settings())
     assert said(options)["reason"] == "Interrupted"

@@ -9,7 +9,7 @@ import signal
 import pytest
 import structlog
 
-from sluice.pipelines.driver.stopping import Stop, Terminated
+from sluice.pipelines.driver.stopping import SigtermHandler, Terminated
 
 
 class _Interrupting(io.StringIO):
@@ -28,7 +28,7 @@ def test_sigterm_in_the_midst_of_a_log_line_is_heard() -> None:
     config = structlog.get_config()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(_Interrupting()))
     try:
-        with Stop() as stop:
+        with SigtermHandler() as stop:
             structlog.get_logger().info("a step begins")
             with pytest.raises(Terminated):
                 stop.check()

@@ -81,7 +81,7 @@ class QueriedArchive(InOwnStore):
         return self.path
 
 
-class EventTime(ApiModel):
+class EventTimeSpec(ApiModel):
     """The column that says when an event happened."""
 
     column: Word = Field(description="A column of the schema with the type TIMESTAMP.")
@@ -138,7 +138,7 @@ class QuerySource(ApiModel):
         description="What to do with an event that does not fit format and schema: fail, or leave "
         "it out.",
     )
-    event_time: EventTime | None = Field(
+    event_time: EventTimeSpec | None = Field(
         default=None,
         description="When an event happened. Windows need it: without it none is ever closed.",
     )

@@ -16,7 +16,7 @@ from sluice.archive.formats.content import damaged
 from sluice.archive.formats.piece import Written
 from sluice.core.archive.names import EventName, Format
 from sluice.core.events.framing import FRAME, HEADER
-from sluice.core.events.grouping import Following, Group, Tally, groups
+from sluice.core.events.grouping import EventStart, Group, Tally, groups
 from sluice.errors import ArchiveDamaged, TooManyEvents
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _put(objects: Objects, piece: Piece, group: Group) -> Written:
         end=group.end,
         tally=Tally(group.events, group.start, group.start + group.edges[-2]),
     )
-    return Written(entry, Following(group.end))
+    return Written(entry, EventStart(group.end))
 
 
 def _batches(events: Iterable[IndexedEvent]) -> Iterator[list[IndexedEvent]]:

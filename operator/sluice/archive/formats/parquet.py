@@ -19,7 +19,7 @@ from sluice.archive.formats.content import ContentFile, damaged
 from sluice.archive.formats.piece import OBJECT, Written
 from sluice.core.archive.names import Format
 from sluice.core.events.framing import HEADER
-from sluice.core.events.grouping import Following, Group, Tally, groups
+from sluice.core.events.grouping import EventStart, Group, Tally, groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +98,7 @@ def _put(objects: Objects, piece: Piece, members: Iterator[Group]) -> Written:
     tally = Tally(count, first, last)
     data = memoryview(sink.getvalue()).cast("B")
     entry = piece.put(objects, Format.PARQUET, data, start=start, end=end, tally=tally)
-    return Written(entry, Following(end))
+    return Written(entry, EventStart(end))
 
 
 def _table(piece: Piece, group: Group) -> pa.Table:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import Buffer, Objects
     from sluice.core.archive.names import Format
-    from sluice.core.events.grouping import Following, Tally
+    from sluice.core.events.grouping import EventStart, Tally
 
 OBJECT: Final = 8 * CHUNK
 """Bytes of a segment in an object. An object ends at a multiple of it, or with the event there."""
@@ -31,7 +31,7 @@ class Written(NamedTuple):
     """
 
     entry: StoredObject
-    following: Following | None
+    following: EventStart | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Piece:
     segment: int
     start: int
     end: int
-    following: Following | None
+    following: EventStart | None
     source: str = ""
 
     def checked(self, blocks: Iterable[memoryview]) -> Iterator[memoryview]:

@@ -14,7 +14,7 @@ from sluice.archive.formats import formats
 from sluice.archive.formats.content import Checked, damaged
 from sluice.core.archive.names import Format
 from sluice.core.events.digest import chunk_end, chunk_start, chunks
-from sluice.core.events.grouping import Following, Tallier, Tally
+from sluice.core.events.grouping import EventStart, Tallier, Tally
 from sluice.errors import ArchiveDamaged
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.head import RunEntry
-    from sluice.core.archive.manifest import ArchivedSegment, Manifest, StoredObject, Stretch
+    from sluice.core.archive.manifest import ArchivedSegment, Manifest, ObjectStretch, StoredObject
 
 
 class Problem(NamedTuple):
@@ -50,10 +50,10 @@ class StretchFacts(NamedTuple):
 
     run: int
     name: str
-    stretch: Stretch
+    stretch: ObjectStretch
 
 
-class Row(NamedTuple):
+class ObjectSequence(NamedTuple):
     """Consecutive objects of a segment, and what runs say of them.
 
     Attributes:
@@ -69,9 +69,9 @@ class Row(NamedTuple):
     claims: list[StretchFacts]
 
 
-def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
+def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[ObjectSequence]:
     """Return what has to be read to verify runs: each object once, in the order of the stream."""
-    rows: dict[tuple[int, str], list[Row]] = {}
+    rows: dict[tuple[int, str], list[ObjectSequence]] = {}
     for entry, manifest in sorted(manifests, key=lambda one: -one[0].run):
         for segment in manifest.segments:
             for stretch in segment.stretches:
@@ -79,7 +79,7 @@ def rows_of(manifests: Iterable[tuple[RunEntry, Manifest]]) -> list[Row]:
                 count = len(stretch.objects)
                 row = next((one for one in beside if one.objects[:count] == stretch.objects), None)
                 if row is None:
-                    row = Row(manifest.format, segment, stretch.objects, [])
+                    row = ObjectSequence(manifest.format, segment, stretch.objects, [])
                     beside.append(row)
                 row.claims.append(StretchFacts(entry.run, entry.name, stretch))
     return sorted(
@@ -101,7 +101,7 @@ class RowReader:
         problems: the problems found.
     """
 
-    def __init__(self, objects: Objects, row: Row, names: Mapping[str, str]) -> None:
+    def __init__(self, objects: Objects, row: ObjectSequence, names: Mapping[str, str]) -> None:
         self.bytes = 0
         self.problems: list[Problem] = []
         self._objects = objects
@@ -109,7 +109,7 @@ class RowReader:
         self._names = names
         self._digests = _Digests(row.claims)
         counted = row.claims[0].stretch.events is not None
-        self._tallier = Tallier(Following(row.objects[0].start) if counted else None)
+        self._tallier = Tallier(EventStart(row.objects[0].start) if counted else None)
         self._events: dict[int, int | None] = {}
 
     def run(self, told: Callable[[int], None] | None = None) -> None:

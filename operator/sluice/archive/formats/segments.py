@@ -16,7 +16,7 @@ from sluice.archive.formats.content import damaged
 from sluice.archive.formats.piece import OBJECT, Written
 from sluice.core.archive.names import Format
 from sluice.core.events.digest import CHUNK, chunk_end, chunk_of
-from sluice.core.events.grouping import Following, Tallier, Tally
+from sluice.core.events.grouping import EventStart, Tallier, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,7 +121,7 @@ class _Writer:
         self._frames.clear()
         self._sizes.clear()
         tally, following = self._tallier.end(), self._tallier.following
-        if self._at == self._piece.end and following != Following(self._at):
+        if self._at == self._piece.end and following != EventStart(self._at):
             tally, following = Tally(None), None  # no event ends here, so these are no events
         entry = self._piece.put(
             self._objects, Format.SEGMENTS, data, start=start, end=self._at, tally=tally

@@ -11,7 +11,7 @@ import hashlib
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.core.archive.manifest import Gap, Stretch
+from sluice.core.archive.manifest import Gap, ObjectStretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class RestoredSegment(NamedTuple):
     start: int
     first: int
     end: int
-    stretch: Stretch | None
+    stretch: ObjectStretch | None
     sealed: bool
 
 
@@ -80,14 +80,14 @@ def _number(segment: ArchivedSegment, start: int) -> int:
     return 1 << 62 | int.from_bytes(place[:8], "big") >> 2
 
 
-def _edges(segment: ArchivedSegment) -> Iterator[tuple[int, int, int, Stretch | None]]:
+def _edges(segment: ArchivedSegment) -> Iterator[tuple[int, int, int, ObjectStretch | None]]:
     """Yield each piece's start, first archived offset, end, and archived bytes."""
-    rows: Sequence[Stretch | Gap] = sorted(
+    rows: Sequence[ObjectStretch | Gap] = sorted(
         (*segment.stretches, *segment.gaps), key=lambda one: one.start
     )
     lost: int | None = None
     for row in rows:
-        if isinstance(row, Stretch):
+        if isinstance(row, ObjectStretch):
             yield row.start if lost is None else lost, row.start, row.end, row
             lost = None
         elif lost is None:

@@ -58,7 +58,7 @@ spec:
 """The copy that the command proposes: examples/first-copy.yaml, with the name of the store."""
 
 
-class Wanted(NamedTuple):
+class InitRequest(NamedTuple):
     """The request of a person.
 
     Attributes:
@@ -146,7 +146,9 @@ def init(
     from sluice.kube.api.context import current_namespace  # noqa: PLC0415
     from sluice.kube.api.objects import parse  # noqa: PLC0415
 
-    wanted = Wanted(store, uri, namespace or current_namespace(), namespace is not None, **options)
+    wanted = InitRequest(
+        store, uri, namespace or current_namespace(), namespace is not None, **options
+    )
     parse(wanted.resource, StreamStore)  # a wrong name or address ends it before anything is made
     if dry_run:
         _print(asyncio.run(_objects(wanted)), output)
@@ -158,7 +160,7 @@ def init(
     _advise(wanted)
 
 
-async def _objects(wanted: Wanted) -> list[Object]:
+async def _objects(wanted: InitRequest) -> list[Object]:
     """Return the objects that would be made. The cluster is asked for the operator's image only."""
     from sluice.administration.setup import namespace_body  # noqa: PLC0415 - takes a second
 
@@ -170,7 +172,7 @@ async def _objects(wanted: Wanted) -> list[Object]:
     return found
 
 
-async def _make(wanted: Wanted) -> Trouble | None:
+async def _make(wanted: InitRequest) -> Trouble | None:
     """Make all that is missing. Return why the sample's Job failed, if it did."""
     from sluice.administration.setup import ensure, ensure_namespace  # noqa: PLC0415
     from sluice.kube.api.kinds import STREAM_STORE  # noqa: PLC0415
@@ -186,7 +188,7 @@ async def _make(wanted: Wanted) -> Trouble | None:
         return await _fill(api, wanted, parse(body, StreamStore)) if wanted.sample else None
 
 
-async def _fill(api: Api, wanted: Wanted, store: StreamStore) -> Trouble | None:
+async def _fill(api: Api, wanted: InitRequest, store: StreamStore) -> Trouble | None:
     """Run the Job that makes the sample stream. Return why it failed, if it did.
 
     Raises:
@@ -211,7 +213,7 @@ async def _fill(api: Api, wanted: Wanted, store: StreamStore) -> Trouble | None:
     return trouble
 
 
-async def _job(api: Api, wanted: Wanted, address: StoreAddress) -> Object:
+async def _job(api: Api, wanted: InitRequest, address: StoreAddress) -> Object:
     """Return the sample's Job."""
     from sluice.administration.setup import operators_image  # noqa: PLC0415 - takes a second
     from sluice.kube.jobs.sample import PodImage, sample_job  # noqa: PLC0415 - as above
@@ -232,7 +234,7 @@ def _say(text: str) -> None:
     console.err.print(console.printable(text), markup=False)
 
 
-def _advise(wanted: Wanted) -> None:
+def _advise(wanted: InitRequest) -> None:
     """Print the next command."""
     if not wanted.sample:
         words = f"sluice wait sst/{wanted.store} -n {wanted.namespace}"

@@ -61,7 +61,7 @@ TIMEOUT = click.option(
 )
 
 
-class Place(NamedTuple):
+class ClusterPlace(NamedTuple):
     """A connection to the API server, and the namespace that a command is about.
 
     Attributes:
@@ -88,7 +88,7 @@ class Place(NamedTuple):
 @asynccontextmanager
 async def connected(
     namespace: str | None, *, everywhere: bool = False, changes: bool = False
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[ClusterPlace]:
     """Connect to the API server. An error tells users, and not the operator's administrator.
 
     Args:
@@ -108,7 +108,7 @@ async def connected(
 
     with for_users():
         async with await (Api.connect(manager=MANAGER) if changes else Api.connect()) as api:
-            yield Place(api, None if everywhere else namespace or current_namespace())
+            yield ClusterPlace(api, None if everywhere else namespace or current_namespace())
 
 
 @contextmanager

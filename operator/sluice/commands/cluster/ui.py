@@ -24,7 +24,7 @@ from sluice.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from sluice.administration.naming import Named
-    from sluice.commands.cluster.shared import Place
+    from sluice.commands.cluster.shared import ClusterPlace
 
 _SCREENS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 """Variables that say that there is a screen, or which browser to take."""
@@ -56,7 +56,7 @@ async def _ui(namespace: str | None, *, everywhere: bool, port: int, browser: bo
     from sluice.console.web.server import serve  # noqa: PLC0415
 
     async with connected(namespace, everywhere=everywhere) as place:
-        looks = Looks(place)
+        looks = PageLooks(place)
         await looks.all()  # an error of the connection ends the command
         async with serve(looks.all, looks.details, port=port) as links:
             ended = asyncio.Event()
@@ -75,14 +75,14 @@ def _has_screen() -> bool:
     return sys.platform == "darwin" or any(os.environ.get(name) for name in _SCREENS)
 
 
-class Looks:
+class PageLooks:
     """The looks at a cluster that the page asks for, as JSON values.
 
     Args:
         place: the API server and the namespace.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ClusterPlace) -> None:
         self._place = place
         self._known: dict[str, Named] = {}
 

@@ -30,7 +30,7 @@ from sluice.errors import EXIT_CODES, Category
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.administration.following import Followed
+    from sluice.administration.following import FollowedResource
     from sluice.administration.resources import Awaited
 
 
@@ -76,15 +76,15 @@ async def _watch(
     output: str,
     *,
     everywhere: bool,
-) -> list[Followed]:
+) -> list[FollowedResource]:
     # Imported here: few commands need Kubernetes' client, which takes a second.
     from sluice.administration import following, naming  # noqa: PLC0415
 
-    wanted = naming.wanted(words) if words else [naming.Wanted(kind) for kind in DRIVEN]
+    wanted = naming.wanted(words) if words else [naming.WantedResources(kind) for kind in DRIVEN]
     naming.require_one_place(wanted, everywhere=everywhere, labels=selector)
     if output != "text":
         console.hush()
-    found: list[Followed] = []
+    found: list[FollowedResource] = []
     async with connected(namespace, everywhere=everywhere) as place:
         with console.Watching(namespaces=everywhere) as bars:
             looks = following.follow(
@@ -97,7 +97,7 @@ async def _watch(
     return found
 
 
-def _tell(found: Sequence[Followed]) -> None:
+def _tell(found: Sequence[FollowedResource]) -> None:
     """Print the resources that are not ready, and why."""
     for one in found:
         if one.gone:
@@ -108,14 +108,14 @@ def _tell(found: Sequence[Followed]) -> None:
             tell(_awaited(one), ConditionType.READY)
 
 
-def _awaited(one: Followed) -> Awaited:
+def _awaited(one: FollowedResource) -> Awaited:
     """Return how the wait for a resource ended."""
     from sluice.administration import resources  # noqa: PLC0415 - takes a second
 
     return one.end or resources.Awaited(one.resource, None, met=False)
 
 
-def _code(one: Followed) -> int:
+def _code(one: FollowedResource) -> int:
     """Return the exit code of a resource: wait's, and that of wrong input if it was deleted."""
     if one.end is not None:
         return highest([one.end])

@@ -16,7 +16,7 @@ from sluice import console
 from sluice.commands.places import writable
 from sluice.commands.shared import OUTPUT, print_json
 from sluice.commands.streams.shared import check_exists, existing, in_store, name_of
-from sluice.core.copy.planner import Position, Range
+from sluice.core.copy.planner import Range, RangeEnd
 from sluice.core.values.model import Scaling, StreamConfig, StreamName
 from sluice.engine.streams.reading import events_of
 from sluice.engine.streams.writing import BATCH, MOST_EVENT, EventWriter, Routed
@@ -56,7 +56,7 @@ def read(
     Events of one routing key come in their order. With --output json, each line is an object with
     segment, offset, and the event as text, or as base64 if it is no UTF-8.
     """
-    wanted = Range(begin=Position(text=begin), end=Position(text=end))
+    wanted = Range(begin=RangeEnd(text=begin), end=RangeEnd(text=end))
     for event in itertools.islice(events_of(place, existing(stream, place), wanted), limit):
         sys.stdout.buffer.write(line_of(event, output, terminal=sys.stdout.isatty()))
 

@@ -72,7 +72,7 @@ def sent(path: Path) -> web.Response:
     return web.Response(text=path.read_text(encoding="utf-8"), content_type=_TYPES[path.suffix])
 
 
-class Links(NamedTuple):
+class PageLinks(NamedTuple):
     """Addresses of the page. Behind `#`, so no server and no log ever gets the token.
 
     Attributes:
@@ -163,7 +163,7 @@ def _written(answer: Json, status: int) -> web.Response:
 
 
 @asynccontextmanager
-async def serve(look: Look, describe: Describe, *, port: int = 0) -> AsyncIterator[Links]:
+async def serve(look: Look, describe: Describe, *, port: int = 0) -> AsyncIterator[PageLinks]:
     """Serve the page during the block.
 
     Args:
@@ -187,6 +187,6 @@ async def serve(look: Look, describe: Describe, *, port: int = 0) -> AsyncIterat
                 remedy="Name another port, or none for any that is free.",
             ) from error
         address = f"http://{LOOPBACK}:{runner.addresses[0][1]}/"
-        yield Links(f"{address}#token={server.token}", f"{address}#once={server.once}")
+        yield PageLinks(f"{address}#token={server.token}", f"{address}#once={server.once}")
     finally:
         await runner.cleanup()

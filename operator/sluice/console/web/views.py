@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from sluice.administration.board import Board
     from sluice.administration.description import Description
-    from sluice.administration.following import Followed
+    from sluice.administration.following import FollowedResource
     from sluice.api.status.common import ResourceStatus
     from sluice.console.description import Row
     from sluice.kube.api.kinds import Object
@@ -69,7 +69,7 @@ def board(found: Board, *, now: datetime, namespaces: bool) -> Json:
     }
 
 
-def _row(one: Followed, body: Object, *, now: datetime, namespaces: bool) -> Json:
+def _row(one: FollowedResource, body: Object, *, now: datetime, namespaces: bool) -> Json:
     row = shown(one, namespaces=namespaces)
     ready = one.status.condition(ConditionType.READY)
     return {
@@ -87,7 +87,7 @@ def _row(one: Followed, body: Object, *, now: datetime, namespaces: bool) -> Jso
     }
 
 
-def state_word(one: Followed) -> str:
+def state_word(one: FollowedResource) -> str:
     """Return the state of a resource in a word: ready, stalled, suspended or pending."""
     if one.end is not None:
         return "ready" if one.end.met else "stalled"

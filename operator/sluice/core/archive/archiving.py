@@ -25,7 +25,7 @@ from sluice.errors import (
 if TYPE_CHECKING:
     from sluice.core.archive.head import Head, RunEntry
     from sluice.core.archive.plan import ArchivePlan
-    from sluice.core.archive.standing import SegmentStanding, Standing
+    from sluice.core.archive.standing import RunStanding, SegmentStanding
     from sluice.core.copy.observed import SeenSource
     from sluice.core.copy.steps import Step
 
@@ -48,7 +48,7 @@ class SeenArchive:
 
     noted: bool
     head: Head | None
-    standing: Standing | None = None
+    standing: RunStanding | None = None
     sources: tuple[SeenSource | None, ...] | None = None
     there: bool = True
     had: bool = True
@@ -103,7 +103,7 @@ def next_step(plan: ArchivePlan, seen: SeenArchive) -> Step:
     return Verify(unchecked) if unchecked else RecordRun()
 
 
-def check_events(plan: ArchivePlan, standing: Standing) -> None:
+def check_events(plan: ArchivePlan, standing: RunStanding) -> None:
     """Raise TooManyEvents if more events than the plan allows would become objects of their own."""
     if plan.format.is_of_events and standing.events > plan.max_events:
         raise TooManyEvents(

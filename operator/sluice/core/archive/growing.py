@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.archive.manifest import Gap, Stretch
+from sluice.core.archive.manifest import Gap, ObjectStretch
 from sluice.core.events.digest import chunks
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def grown(
         before = None  # a gap lies between the two
     start = before.start if before else segment.end
     known = {**(before.chunk_digests if before else {}), **digests}
-    stretch = Stretch(
+    stretch = ObjectStretch(
         start=start,
         end=end,
         events=_sum(before, events),
@@ -64,7 +64,7 @@ def without(segment: ArchivedSegment, *, to: int, reason: str, run: int) -> Arch
     return segment.model_copy(update={"end": to, "gaps": (*segment.gaps, gap)})
 
 
-def _sum(before: Stretch | None, events: int | None) -> int | None:
+def _sum(before: ObjectStretch | None, events: int | None) -> int | None:
     if before is None:
         return events
     return None if before.events is None or events is None else before.events + events

@@ -53,7 +53,7 @@ class StoredObject(Frozen):
     last: Offset | None = None
 
 
-class Stretch(Frozen):
+class ObjectStretch(Frozen):
     """Contiguous bytes of a segment, [start, end), in consecutive objects.
 
     Attributes:
@@ -134,7 +134,7 @@ class ArchivedSegment(Frozen):
     start: Offset
     end: Offset
     sealed: bool
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[ObjectStretch, ...] = ()
     gaps: tuple[Gap, ...] = ()
     lost: Lost | None = None
 
@@ -273,7 +273,7 @@ class Manifest(Document):
 def _check_segment(segment: ArchivedSegment, form: Format) -> None:
     """Raise ValueError unless stretches and gaps together are exactly the segment."""
     at = segment.start
-    rows: list[Stretch | Gap] = [*segment.stretches, *segment.gaps]
+    rows: list[ObjectStretch | Gap] = [*segment.stretches, *segment.gaps]
     rows.sort(key=lambda one: one.start)
     for row in rows:
         if row.start != at or row.end <= row.start:
@@ -282,14 +282,15 @@ def _check_segment(segment: ArchivedSegment, form: Format) -> None:
     if at != segment.end:
         raise ValueError(f"segment {segment.id} ends at {at}, and not at {segment.end}")
     if any(
-        isinstance(one, Stretch) and isinstance(other, Stretch) for one, other in pairwise(rows)
+        isinstance(one, ObjectStretch) and isinstance(other, ObjectStretch)
+        for one, other in pairwise(rows)
     ):
         raise ValueError(f"segment {segment.id} has two stretches that are one")
     for stretch in segment.stretches:
         _check_stretch(segment, stretch, form)
 
 
-def _check_stretch(segment: ArchivedSegment, stretch: Stretch, form: Format) -> None:
+def _check_stretch(segment: ArchivedSegment, stretch: ObjectStretch, form: Format) -> None:
     """Raise ValueError unless a stretch's objects, their names, digests and events fit it."""
     if len(stretch.digests) != 64 * len(chunks(stretch.start, stretch.end)):
         raise ValueError(f"segment {segment.id} has not one digest for each chunk")

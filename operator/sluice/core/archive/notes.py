@@ -15,7 +15,7 @@ from sluice.core.archive.documents import Document
 from sluice.core.archive.manifest import Count, Offset, Sha256, StoredObject
 from sluice.core.archive.plan import ArchivePlan
 from sluice.core.events.framing import HEADER
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.values.model import Frozen
 
 
@@ -27,20 +27,20 @@ class ChunkDigest(Frozen):
 
 
 class NextEvent(Frozen):
-    """The place of the next event, as JSON; see `core.events.grouping.Following`."""
+    """The place of the next event, as JSON; see `core.events.grouping.EventStart`."""
 
     offset: Offset
     header: str = Field(default="", pattern=r"^([0-9a-f]{2}){0,7}$")
 
     @classmethod
-    def of(cls, following: Following) -> NextEvent:
-        """Return the JSON form of a `Following`."""
+    def of(cls, following: EventStart) -> NextEvent:
+        """Return the JSON form of a `EventStart`."""
         return cls(offset=following.offset, header=following.header.hex())
 
     @property
-    def value(self) -> Following:
-        """The same place as a `Following`."""
-        return Following(self.offset, bytes.fromhex(self.header))
+    def value(self) -> EventStart:
+        """The same place as a `EventStart`."""
+        return EventStart(self.offset, bytes.fromhex(self.header))
 
 
 class Guess(Frozen):
@@ -55,7 +55,7 @@ class Guess(Frozen):
     first: Offset | None = None
     head: str = Field(pattern=r"^([0-9a-f]{2})*$", max_length=2 * (HEADER - 1))
 
-    def holds(self, following: Following) -> bool:
+    def holds(self, following: EventStart) -> bool:
         """Tell whether the guess is right: the events in front lead to the same offset."""
         if not following.header:
             return self.first == following.offset

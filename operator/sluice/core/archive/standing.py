@@ -9,7 +9,7 @@ from sluice.core.archive.growing import grown, without
 from sluice.core.archive.manifest import ArchivedSegment, ArchivedSource, Manifest, StoredObject
 from sluice.core.archive.plan import SOURCE_TRUNCATED, gone
 from sluice.core.events.digest import chunk_of, chunk_start
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.values import marks
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SegmentStanding:
         self.at = plan.done
         last = self.before.stretches[-1] if self.before.stretches else None
         counted = last is None or last.end < plan.done or last.events is not None
-        self.following = Following(plan.done) if counted else None
+        self.following = EventStart(plan.done) if counted else None
         self.misled = False
         self._rows: list[ObjectRow | Lack] = []
         self._waiting: dict[int, PutNote] = {}
@@ -223,7 +223,7 @@ class SegmentStanding:
     def _lack(self, end: int) -> None:
         self._rows.append(Lack(self.at, end))
         self.at = end
-        self.following = Following(end)
+        self.following = EventStart(end)
 
     def _stretch_of(self, at: int) -> int:
         """Return where the stretch with the byte before an offset begins; else the offset."""
@@ -236,7 +236,7 @@ class SegmentStanding:
         return any(start <= one.start and one.end <= end for start, end in self._checked)
 
 
-class Standing:
+class RunStanding:
     """The progress of a run.
 
     Args:

@@ -17,7 +17,7 @@ from sluice.core.catalogue.failures import (
 )
 from sluice.core.catalogue.metrics import METRICS, Metric
 from sluice.core.catalogue.outcomes import OUTCOMES
-from sluice.core.catalogue.reason import Place, Reason
+from sluice.core.catalogue.reason import Reason, ReasonPlace
 from sluice.core.catalogue.reasons import NORMAL
 from sluice.core.catalogue.spans import SPANS, SpanKind
 
@@ -32,8 +32,8 @@ __all__ = [
     "SPANS",
     "FailureReason",
     "Metric",
-    "Place",
     "Reason",
+    "ReasonPlace",
     "SpanKind",
     "anchor",
     "failures",

@@ -18,7 +18,7 @@ STORE, EPHEMERAL = ("StreamStore",), ("EphemeralStream",)
 QUERY = ("StreamQuery",)
 
 
-class Place(StrEnum):
+class ReasonPlace(StrEnum):
     """Where a reason appears."""
 
     READY = "Ready"
@@ -55,5 +55,5 @@ class Reason(NamedTuple):
     means: str
     remedy: str = "Nothing."
     warning: bool = False
-    place: Place = Place.READY
+    place: ReasonPlace = ReasonPlace.READY
     ends: bool = False

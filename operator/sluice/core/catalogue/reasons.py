@@ -14,8 +14,8 @@ from sluice.core.catalogue.reason import (
     QUERY,
     SCOPE,
     STORE,
-    Place,
     Reason,
+    ReasonPlace,
 )
 
 NORMAL: Final = (
@@ -57,13 +57,13 @@ NORMAL: Final = (
         COPIES,
         "A Job of `spec.hooks` runs. The copy goes on when it has ended.",
         "Nothing. The Job's name is in the message, and its time limit in spec.hooks.",
-        place=Place.HOOKS,
+        place=ReasonPlace.HOOKS,
     ),
     Reason(
         "HookSucceeded",
         COPIES,
         "The Jobs of `spec.hooks` that were due have succeeded.",
-        place=Place.HOOKS,
+        place=ReasonPlace.HOOKS,
     ),
     Reason("Copying", COPIES, "A driver stages bytes. Readers cannot see them yet."),
     Reason(
@@ -102,7 +102,7 @@ NORMAL: Final = (
         "no more. The others go on.",
         "See `status.failedStreams`. Their targets stay as far as they have come.",
         warning=True,
-        place=Place.EVENT,
+        place=ReasonPlace.EVENT,
     ),
     Reason(
         "Draining",
@@ -135,20 +135,20 @@ NORMAL: Final = (
         "ProvedTo",
         COPIES,
         "All that was published, and all that came until status.follow.provedTo, was compared.",
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "CameLive",
         COPIES,
         "The driver has copied what was planned, and another attempt follows the source.",
-        place=Place.HISTORY,
+        place=ReasonPlace.HISTORY,
     ),
     Reason(
         "FarBehind",
         COPIES,
         "The target was far behind its source for a minute (`profiles.*.catchUpFrom`). A driver "
         "stages, verifies and merges what is missing in place of the follower, which then goes on.",
-        place=Place.HISTORY,
+        place=ReasonPlace.HISTORY,
     ),
     Reason("Publishing", COPIES, "The target has all bytes. The driver cleans up."),
     Reason(
@@ -216,20 +216,20 @@ NORMAL: Final = (
         "DigestsMatch",
         COPIES,
         "The staged bytes equal the source's, byte for byte.",
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "ReadBack",
         ARCHIVING,
         "The bytes that the last run added were read back and equal the source's.",
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "DrillPassed",
         ARCHIVE,
         "The last restore drill restored a run to a scratch stream. All bytes were read back and "
         "equal the archive's.",
-        place=Place.RESTORE_VERIFIED,
+        place=ReasonPlace.RESTORE_VERIFIED,
     ),
     Reason(
         "DrillNotRun",
@@ -238,14 +238,14 @@ NORMAL: Final = (
         "Correct what the message names: mostly rights, a store that does not answer, or a drill "
         "that takes longer than the time between two drills.",
         warning=True,
-        place=Place.RESTORE_VERIFIED,
+        place=ReasonPlace.RESTORE_VERIFIED,
     ),
     Reason(
         "ResultsMatch",
         QUERY,
         "The last verification computed the results anew by another engine, and found the same "
         "rows in each sink.",
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "ResultsDiffer",
@@ -255,7 +255,7 @@ NORMAL: Final = (
         "Run `sluice query verify`, which shows some of these rows. Rows that another program "
         "wrote into a sink are too many. Else report it.",
         warning=True,
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "ResultsInconclusive",
@@ -263,7 +263,7 @@ NORMAL: Final = (
         "The last verification found rows that differ, and the query has left out late events, "
         "which the other engine counts. So the results may be right.",
         "Set a longer `latenessSeconds` in the next version of the query if this matters.",
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "VerificationNotRun",
@@ -272,7 +272,7 @@ NORMAL: Final = (
         "Correct what the message names: mostly a stream that has lost events which the query has "
         "read, a query that the other engine cannot compute, or too little time or memory.",
         warning=True,
-        place=Place.VERIFIED,
+        place=ReasonPlace.VERIFIED,
     ),
     Reason(
         "Suspended",
@@ -291,7 +291,7 @@ NORMAL: Final = (
         DRIVEN,
         "spec.runtime was changed before the attempt's driver ran, or it was changed, or Sluice "
         "was upgraded, while the attempt followed a source. Another attempt replaced it.",
-        place=Place.HISTORY,
+        place=ReasonPlace.HISTORY,
     ),
     Reason(
         "Deleting",
@@ -307,7 +307,7 @@ NORMAL: Final = (
         "When the store answers again, delete staged bytes with `sluice abort`, and streams with "
         "`sluice streams stale --delete`. Delete an archive by its path.",
         warning=True,
-        place=Place.EVENT,
+        place=ReasonPlace.EVENT,
     ),
     Reason(
         "ArchiveKept",
@@ -317,7 +317,7 @@ NORMAL: Final = (
         "deleted, and foreign objects stay in its folders.",
         "See with `sluice archive inspect` which resource made a run. If the rest is no longer "
         "needed, delete it by its path.",
-        place=Place.EVENT,
+        place=ReasonPlace.EVENT,
     ),
     Reason(
         "WaitingForOwner",
@@ -341,7 +341,7 @@ NORMAL: Final = (
         "Another program changed the stream's configuration.",
         "Change spec.config, or annotate the resource with sluice.dev/requestedAt to change the "
         "stream back.",
-        place=Place.DRIFTED,
+        place=ReasonPlace.DRIFTED,
     ),
     Reason(
         "Conflict",

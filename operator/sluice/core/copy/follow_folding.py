@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice.core.copy.follow_progress import CatchUp, Consent, Loss, Trail
+from sluice.core.copy.follow_progress import Consent, Loss, RecordedCatchUp, Trail
 from sluice.core.copy.plan import SegmentPlan
 from sluice.core.events.chain import Link
 from sluice.core.events.digest import CHUNK
@@ -66,7 +66,7 @@ class TrailFolding:
         self._left = False
         self._changes: list[str] = []
         self._scaled = 0
-        self._catch_up: CatchUp | None = None
+        self._catch_up: RecordedCatchUp | None = None
         self._caught_up = 0
 
     @property
@@ -167,7 +167,7 @@ class TrailFolding:
                 raise ValueError(f"{record['record']} is no whole record")
         return ()
 
-    def _checked(self, plan: StreamPlan, catch_up: CatchUp) -> CatchUp:
+    def _checked(self, plan: StreamPlan, catch_up: RecordedCatchUp) -> RecordedCatchUp:
         """Return a catch-up, or raise ValueError if it is about other segments than the plan."""
         segments = (*plan.segments, *self._grown)
         for row, one in zip(catch_up.rows, catch_up.segments, strict=True):
@@ -176,7 +176,7 @@ class TrailFolding:
                 raise ValueError(f"segment {one.id} of a catch-up is not that of the plan")
         return catch_up
 
-    def _begin(self, catch_up: CatchUp) -> None:
+    def _begin(self, catch_up: RecordedCatchUp) -> None:
         before = -1 if self._catch_up is None else self._catch_up.number
         if catch_up.number == before + 1 == self._caught_up:
             self._catch_up = catch_up  # else another driver has begun one
@@ -238,7 +238,7 @@ def _link(to: object, chain: str, rest: str, held: object) -> Link:
     return link
 
 
-def _catch_up(body: Mapping[str, Any]) -> CatchUp:
+def _catch_up(body: Mapping[str, Any]) -> RecordedCatchUp:
     """Return a recorded catch-up, or raise ValueError if it cannot be one."""
     rows = tuple(map(_number, body["rows"]))
     segments = tuple(map(SegmentPlan.model_validate, body["segments"]))
@@ -247,7 +247,7 @@ def _catch_up(body: Mapping[str, Any]) -> CatchUp:
     for one in segments:
         if one.generation or one.source or not 0 <= one.start < one.end:
             raise ValueError(f"a catch-up has no bytes of segment {one.id}")
-    return CatchUp(_number(body["number"]), rows, segments)
+    return RecordedCatchUp(_number(body["number"]), rows, segments)
 
 
 def _consent(value: object) -> Consent | None:

@@ -26,7 +26,7 @@ class Loss(NamedTuple):
     end: int
 
 
-class CatchUp(NamedTuple):
+class RecordedCatchUp(NamedTuple):
     """Bytes that are staged, verified and merged, since the target was far behind.
 
     Attributes:
@@ -91,7 +91,7 @@ class Trail:
     left: bool = False
     changes: tuple[str, ...] = ()
     scaled: int = 0
-    catch_up: CatchUp | None = None
+    catch_up: RecordedCatchUp | None = None
     caught_up: int = 0
 
     @property
@@ -202,7 +202,7 @@ def scaled_record(generation: int) -> dict[str, Any]:
     return {"record": "scaled", "generation": generation}
 
 
-def catch_up_record(catch_up: CatchUp) -> dict[str, Any]:
+def catch_up_record(catch_up: RecordedCatchUp) -> dict[str, Any]:
     """Return the record that a catch-up begins; of several with a number the first holds."""
     return {"record": "catch-up", **_catch_up_body(catch_up)}
 
@@ -212,7 +212,7 @@ def caught_up_record(number: int) -> dict[str, Any]:
     return {"record": "caught-up", "number": number}
 
 
-def _catch_up_body(catch_up: CatchUp) -> dict[str, Any]:
+def _catch_up_body(catch_up: RecordedCatchUp) -> dict[str, Any]:
     return {
         "number": catch_up.number,
         "rows": list(catch_up.rows),

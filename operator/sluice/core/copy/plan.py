@@ -282,7 +282,7 @@ def pinned(plan: StreamPlan, stores: Sequence[StoreAddress]) -> tuple[StoreAddre
     )
 
 
-class Archived(Protocol):
+class ArchiveOrigin(Protocol):
     """What is read of an archive: a run of it, or the choice of one."""
 
     @property
@@ -291,7 +291,7 @@ class Archived(Protocol):
         ...
 
 
-def reads(sources: Iterable[tuple[int, StreamName, Archived | None]]) -> tuple[str, ...]:
+def reads(sources: Iterable[tuple[int, StreamName, ArchiveOrigin | None]]) -> tuple[str, ...]:
     """Return what a copy reads: in which store, and the name of a stream or the path of an archive.
 
     Args:

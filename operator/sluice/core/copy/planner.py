@@ -37,7 +37,7 @@ MAX_PARTS = 64
 """Most parts of a segment. More would not make it faster, so parts get longer instead."""
 
 
-class Position(Frozen):
+class RangeEnd(Frozen):
     """The beginning or end of a range: a cut of the stream as text or as offsets, or its edge.
 
     Attributes:
@@ -57,8 +57,8 @@ class Position(Frozen):
 class Range(Frozen):
     """A contiguous part of a stream."""
 
-    begin: Position = Position()
-    end: Position = Position()
+    begin: RangeEnd = RangeEnd()
+    end: RangeEnd = RangeEnd()
 
 
 class ArchiveChoice(Frozen):

@@ -58,14 +58,14 @@ class Total(NamedTuple):
     events: int | None
 
 
-class Recount(NamedTuple):
+class StretchToRecount(NamedTuple):
     """A stretch that has to be counted again, from its first event on."""
 
     stretch: CountedStretch
     first: int
 
 
-def add_up(stretches: Iterable[CountedStretch]) -> Total | Recount:
+def add_up(stretches: Iterable[CountedStretch]) -> Total | StretchToRecount:
     """Add up the counts of the consecutive stretches of a whole segment.
 
     Every guess is checked. If the events of the last stretch do not end with the segment, that
@@ -83,7 +83,7 @@ def add_up(stretches: Iterable[CountedStretch]) -> Total | Recount:
             continue  # one event covers the whole stretch
         counted = stretch.counted
         if counted is None or counted.first != at:
-            return Recount(stretch, at)
+            return StretchToRecount(stretch, at)
         if counted.events is None:
             return Total(None)
         total += counted.events

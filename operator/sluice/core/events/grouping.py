@@ -115,7 +115,7 @@ class Tally(NamedTuple):
     last: int | None = None
 
 
-class Following(NamedTuple):
+class EventStart(NamedTuple):
     """The place where the next event begins.
 
     Attributes:
@@ -136,7 +136,7 @@ class Tallier:
         start: offset of the first byte that is fed; None if the first event begins there.
     """
 
-    def __init__(self, following: Following | None, start: int | None = None) -> None:
+    def __init__(self, following: EventStart | None, start: int | None = None) -> None:
         self._start = following.offset if following else 0
         self._counter = EventCounter() if following else None
         self._skip = 0 if start is None else max(0, self._start - start)
@@ -149,11 +149,11 @@ class Tallier:
             self.end()
 
     @property
-    def following(self) -> Following | None:
+    def following(self) -> EventStart | None:
         """The place of the event after the counted ones; None if the bytes are not events."""
         if self._counter is None:
             return None
-        return Following(self._start + self._counter.following, self._counter.header)
+        return EventStart(self._start + self._counter.following, self._counter.header)
 
     def feed(self, block: memoryview) -> None:
         """Take the next bytes of the object."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice.core.copy.follow_progress import CatchUp
+from sluice.core.copy.follow_progress import RecordedCatchUp
 from sluice.core.copy.next_staging_step import stage
 from sluice.core.copy.planner import PART_BYTES, cuts, part_size
 from sluice.core.copy.steps import BeginCatchUp, EndCatchUp, Publish
@@ -74,7 +74,9 @@ def begin(rows: Iterable[SeenRow]) -> BeginCatchUp:
     )
 
 
-def planned(journal: Journal, ranges: Sequence[tuple[int, int, int]], staging: Staging) -> CatchUp:
+def planned(
+    journal: Journal, ranges: Sequence[tuple[int, int, int]], staging: Staging
+) -> RecordedCatchUp:
     """Plan the next catch-up.
 
     Args:
@@ -85,7 +87,7 @@ def planned(journal: Journal, ranges: Sequence[tuple[int, int, int]], staging: S
     total = sum(end - start for _, start, end in ranges)
     most = part_size(total, staging.tasks, staging.part_bytes)
     current, last = journal.current.segments, journal.trail.catch_up
-    return CatchUp(
+    return RecordedCatchUp(
         number=0 if last is None else last.number + 1,
         rows=tuple(index for index, _, _ in ranges),
         segments=tuple(
@@ -108,7 +110,7 @@ def planned(journal: Journal, ranges: Sequence[tuple[int, int, int]], staging: S
     )
 
 
-def plan_of(plan: StreamPlan, catch_up: CatchUp) -> StreamPlan:
+def plan_of(plan: StreamPlan, catch_up: RecordedCatchUp) -> StreamPlan:
     """Return a catch-up as the plan of a copy: its segments are staged and verified like those.
 
     Args:

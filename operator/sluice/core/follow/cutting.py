@@ -43,7 +43,7 @@ class Cut(NamedTuple):
         return self.end - self.start
 
 
-class Piece(NamedTuple):
+class EventPiece(NamedTuple):
     """A part of an event that is longer than one append takes. Its pieces come in order.
 
     Attributes:
@@ -112,7 +112,7 @@ class Cutter:
         self._rest.clear()
         return True
 
-    def feed(self, data: bytes) -> Iterator[Cut | Piece]:
+    def feed(self, data: bytes) -> Iterator[Cut | EventPiece]:
         """Take the next bytes. Yield the blocks that are whole by then, and pieces of long events.
 
         Raises:
@@ -169,14 +169,14 @@ class Cutter:
         begin, end = counter.last, counter.following
         return (begin, end) if end - begin > self._longest else None
 
-    def _piece(self, begin: int, end: int) -> Piece:
+    def _piece(self, begin: int, end: int) -> EventPiece:
         """Return the bytes that are here of the event [begin, end), which is long."""
         data = bytes(self._rest)
         self._rest.clear()
         self._cut += len(data)
         self._given += self._cut == end
         at = self._start
-        return Piece(data, at + self._cut, at + begin, at + end)
+        return EventPiece(data, at + self._cut, at + begin, at + end)
 
     def _whole(self, *, damaged: bool) -> Cut | None:
         """Return all whole events that were not given out yet.

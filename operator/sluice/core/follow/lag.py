@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sluice.core.scope.scope import StreamResult
-    from sluice.core.values.wish import Claim, Wish
+    from sluice.core.values.wish import SealClaim, Wish
 
 SAMPLE_SECONDS: Final = 10.0
 """Seconds between two samples of the source's lengths."""
@@ -185,7 +185,7 @@ class Followed(NamedTuple):
     sealed: bool = False
     stopped: str | None = None
     wish: Wish | None = None
-    claims: tuple[Claim, ...] | None = None
+    claims: tuple[SealClaim, ...] | None = None
     streams: FollowedStreams | None = None
     catching: tuple[int, int] | None = None
     results: tuple[StreamResult, ...] | None = None

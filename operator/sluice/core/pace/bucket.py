@@ -68,7 +68,7 @@ class TokenBucket:
             self._there -= count
 
 
-class Account:
+class WaveBudget:
     """A budget over waves of work, which make up for the time between them.
 
     Bytes that a wave has left unused, or moved beyond its limit, count for the next waves: at

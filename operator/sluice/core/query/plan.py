@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from sluice.core.tables.columns import Format, Malformed
+from sluice.core.tables.columns import EventFormat, Malformed
 from sluice.core.values.model import Frozen, StoreAddress, StreamName
 
 MOST_TREE = 1 << 20
@@ -57,7 +57,7 @@ class PlannedSource(Frozen):
     store: StoreAddress
     archive: StoreAddress | None = None
     begins: str
-    format: Format
+    format: EventFormat
     columns: str | None = None
     delimiter: str = ","
     malformed: Malformed = Malformed.FAIL

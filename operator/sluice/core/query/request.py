@@ -14,7 +14,7 @@ from sluice.core.query.plan import (
     PlannedSource,
     QueryRequest,
 )
-from sluice.core.tables.columns import Format, Malformed
+from sluice.core.tables.columns import EventFormat, Malformed
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluice.api.fields.ranges import Begin
-    from sluice.api.kinds.streamquery import EventTime as WrittenTime
+    from sluice.api.kinds.streamquery import EventTimeSpec as WrittenTime
     from sluice.api.kinds.streamquery import QuerySource, StreamQuery
     from sluice.core.values.model import StoreAddress
 
@@ -95,7 +95,7 @@ def _source(source: QuerySource, field: str, address_of: AddressOf) -> PlannedSo
         store=address_of(f"{field}.stream", source.stream),
         archive=None if archive is None else _below(address_of, field, archive),
         begins=_begins(source.from_),
-        format=Format(source.format),
+        format=EventFormat(source.format),
         columns=source.schema_,
         delimiter=source.delimiter,
         malformed=Malformed(source.malformed),

@@ -23,7 +23,7 @@ USUAL_BLOCK: Final = 7 << 20
 """Bytes of the largest block of a new batch. In a repeated one, numbers may have more digits."""
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """A row of a result.
 
     Attributes:
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     text: str
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows of a batch that go to one segment, and are appended at once.
 
     Attributes:
@@ -47,12 +47,12 @@ class Block(NamedTuple):
     events: int
 
 
-def in_order(rows: Iterable[Row]) -> list[Row]:
+def in_order(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Return the rows by key, and by text within a key."""
     return sorted(rows)
 
 
-def digest(rows: Iterable[Row]) -> str:
+def digest(rows: Iterable[ResultRow]) -> str:
     """Return the SHA-256 of the rows' events, in hexadecimal digits."""
     whole = hashlib.sha256()
     for row in rows:
@@ -60,7 +60,7 @@ def digest(rows: Iterable[Row]) -> str:
     return whole.hexdigest()
 
 
-def keys_digest(rows: Iterable[Row]) -> str:
+def keys_digest(rows: Iterable[ResultRow]) -> str:
     """Return the SHA-256 of the rows' keys, in hexadecimal digits.
 
     Rows with equal keys in equal order go to the same segments in the same order, even if sums of
@@ -73,7 +73,7 @@ def keys_digest(rows: Iterable[Row]) -> str:
 
 
 def part_rows(
-    rows: Sequence[Row], segments: Sequence[Segment], place_of: Callable[[str], float]
+    rows: Sequence[ResultRow], segments: Sequence[Segment], place_of: Callable[[str], float]
 ) -> int:
     """Return the most rows of a segment that are appended at once.
 
@@ -102,11 +102,11 @@ def part_rows(
 
 
 def blocks(
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     segments: Sequence[Segment],
     place_of: Callable[[str], float],
     most: int,
-) -> dict[int, list[Block]]:
+) -> dict[int, list[RowBlock]]:
     """Return the blocks of each segment that gets rows, by the segment's id.
 
     Args:
@@ -117,7 +117,7 @@ def blocks(
     """
     return {
         number: [
-            Block(b"".join(events[at : at + most]), len(events[at : at + most]))
+            RowBlock(b"".join(events[at : at + most]), len(events[at : at + most]))
             for at in range(0, len(events), most)
         ]
         for number, events in _routed(rows, segments, place_of).items()
@@ -125,7 +125,7 @@ def blocks(
 
 
 def _routed(
-    rows: Sequence[Row], segments: Sequence[Segment], place_of: Callable[[str], float]
+    rows: Sequence[ResultRow], segments: Sequence[Segment], place_of: Callable[[str], float]
 ) -> dict[int, list[bytes]]:
     """Return the events of each segment, by its id."""
     edges = [segment.keys.low for segment in segments]

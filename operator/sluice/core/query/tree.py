@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """A place in the text of a query: line and column, from 1."""
 
     line: int
@@ -38,7 +38,7 @@ class Node(NamedTuple):
     names: tuple[str, ...] = ()
     text: str = ""
     deterministic: bool = True
-    place: Place | None = None
+    place: TextPlace | None = None
     children: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:

@@ -74,7 +74,7 @@ class LeaseSeen:
         )
 
 
-class Step(Enum):
+class LeaseStep(Enum):
     """What a replica does after a look at the Lease."""
 
     WAIT = auto()
@@ -109,7 +109,7 @@ class Replica:
     since: float = -math.inf
     looked: float = -math.inf
 
-    def look(self, seen: LeaseSeen | None, now: float) -> tuple[Replica, Step]:
+    def look(self, seen: LeaseSeen | None, now: float) -> tuple[Replica, LeaseStep]:
         """Take in a look at the Lease.
 
         Args:
@@ -123,17 +123,17 @@ class Replica:
         if wrote and seen is not None and (seen.holder, seen.renewed) == (self.name, wrote):
             after = after.held(began)  # a try whose answer was lost, or came too late
         step = after.next(now)
-        return replace(after, has_tried=self.has_tried or step is Step.TAKE), step
+        return replace(after, has_tried=self.has_tried or step is LeaseStep.TAKE), step
 
-    def next(self, now: float) -> Step:
+    def next(self, now: float) -> LeaseStep:
         """Return what follows from the last look."""
         holder = "" if self.seen is None else self.seen.holder
         if holder == self.name and self.has_tried:
-            return Step.TAKE
+            return LeaseStep.TAKE
         if self.has_led:
             # A Lease that was deleted, or whose name was, is no other replica's yet.
-            return Step.TAKE if not holder and now < self.until else Step.END
-        return Step.TAKE if now >= self.free else Step.WAIT
+            return LeaseStep.TAKE if not holder and now < self.until else LeaseStep.END
+        return LeaseStep.TAKE if now >= self.free else LeaseStep.WAIT
 
     @property
     def free(self) -> float:

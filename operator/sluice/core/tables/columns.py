@@ -54,7 +54,7 @@ PLACES: Final = {
 """The types of the columns whose names begin with an underscore."""
 
 
-class Format(StrEnum):
+class EventFormat(StrEnum):
     """The format in which events are decoded."""
 
     JSON = "Json"
@@ -88,7 +88,7 @@ class Columns(NamedTuple):
         return RESCUED in self.schema.names
 
 
-def columns_of(form: Format, schema: pa.Schema | None) -> Columns:
+def columns_of(form: EventFormat, schema: pa.Schema | None) -> Columns:
     """Check a schema for a format.
 
     Args:
@@ -115,20 +115,20 @@ def columns_of(form: Format, schema: pa.Schema | None) -> Columns:
     return Columns(schema, fields)
 
 
-def _usual(form: Format) -> pa.Schema:
-    if form not in {Format.BYTES, Format.TEXT}:
+def _usual(form: EventFormat) -> pa.Schema:
+    if form not in {EventFormat.BYTES, EventFormat.TEXT}:
         raise InvalidSpec(
             f"the format {form} has no schema of its own",
             field="schema",
             remedy="Name the fields of the events and their types in a schema.",
         )
     places = [(name, PLACES[name]) for name in (SEGMENT, OFFSET, POINTER)]
-    return pa.schema([*places, (EVENT, pa.binary() if form is Format.BYTES else pa.string())])
+    return pa.schema([*places, (EVENT, pa.binary() if form is EventFormat.BYTES else pa.string())])
 
 
-def _check_one(form: Format, fields: tuple[pa.Field, ...]) -> None:
+def _check_one(form: EventFormat, fields: tuple[pa.Field, ...]) -> None:
     kinds = {pa.binary(), pa.large_binary()}
-    if form is Format.TEXT:
+    if form is EventFormat.TEXT:
         kinds = {pa.string(), pa.large_string()}
     if len(fields) > 1 or any(field.type not in kinds for field in fields):
         raise InvalidSpec(
@@ -138,19 +138,19 @@ def _check_one(form: Format, fields: tuple[pa.Field, ...]) -> None:
         )
 
 
-def _check_flat(form: Format, fields: tuple[pa.Field, ...]) -> None:
+def _check_flat(form: EventFormat, fields: tuple[pa.Field, ...]) -> None:
     for field in fields:
         if not _is_scalar(field.type):
             raise _unsupported(form, field)
 
 
-def _check_nested(form: Format, fields: tuple[pa.Field, ...]) -> None:
+def _check_nested(form: EventFormat, fields: tuple[pa.Field, ...]) -> None:
     for field in fields:
         if not _is_known(field.type):
             raise _unsupported(form, field)
 
 
-def _unsupported(form: Format, field: pa.Field) -> InvalidSpec:
+def _unsupported(form: EventFormat, field: pa.Field) -> InvalidSpec:
     return InvalidSpec(
         f"the column {field.name} has the type {field.type}, which the format {form} has not",
         field="schema",
@@ -188,10 +188,10 @@ def _is_scalar(kind: pa.DataType) -> bool:
     )
 
 
-_CHECKS: Final[dict[Format, Callable[[Format, tuple[pa.Field, ...]], None]]] = {
-    Format.JSON: _check_nested,
-    Format.CSV: _check_flat,
-    Format.TEXT: _check_one,
-    Format.BYTES: _check_one,
+_CHECKS: Final[dict[EventFormat, Callable[[EventFormat, tuple[pa.Field, ...]], None]]] = {
+    EventFormat.JSON: _check_nested,
+    EventFormat.CSV: _check_flat,
+    EventFormat.TEXT: _check_one,
+    EventFormat.BYTES: _check_one,
 }
 """The check of each format's fields."""

@@ -16,7 +16,7 @@ from sluice.core.tables.columns import (
     RESCUED,
     SEGMENT,
     Columns,
-    Format,
+    EventFormat,
     Malformed,
 )
 from sluice.core.tables.conversion import converted, raw_csv, raw_json
@@ -74,7 +74,7 @@ class Decoder:
     def __init__(
         self,
         columns: Columns,
-        form: Format,
+        form: EventFormat,
         malformed: Malformed = Malformed.FAIL,
         *,
         delimiter: str = ",",
@@ -120,11 +120,11 @@ class Decoder:
         if self._parser is not None:
             values, wrong = self._parser.parse(bodies_of(group))
             bad |= wrong
-            raw = raw_csv if self._form is Format.CSV else raw_json
+            raw = raw_csv if self._form is EventFormat.CSV else raw_json
             return converted(values, self._kinds, raw, bad)
         (kind,) = self._kinds
         events = bodies(group)
-        if self._form is Format.TEXT:
+        if self._form is EventFormat.TEXT:
             return [_texts(events, kind, bad)]
         return [events.cast(kind)]
 
@@ -142,13 +142,13 @@ class Decoder:
         self.rejected.pointers += named
 
 
-def _parser(columns: Columns, form: Format, delimiter: str) -> _Parser | None:
+def _parser(columns: Columns, form: EventFormat, delimiter: str) -> _Parser | None:
     # Imported here, so that each format needs only its own library.
-    if form is Format.JSON:
+    if form is EventFormat.JSON:
         from sluice.core.tables.json_events import JsonParser  # noqa: PLC0415
 
         return JsonParser(columns.fields)
-    if form is Format.CSV:
+    if form is EventFormat.CSV:
         from sluice.core.tables.csv_events import CsvParser  # noqa: PLC0415
 
         return CsvParser(columns.fields, delimiter)

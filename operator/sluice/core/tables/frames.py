@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Reach(NamedTuple):
+class AdmittedEvents(NamedTuple):
     """The offset after the last event that a limit admits, and the number of events before it."""
 
     end: int
@@ -25,7 +25,7 @@ def admitted(
     end: int,
     most_bytes: int | None = None,
     most_events: int | None = None,
-) -> Reach:
+) -> AdmittedEvents:
     """Count the events that a limit admits.
 
     The first event is always admitted, however long it is, so that a reader gets on.
@@ -53,10 +53,10 @@ def admitted(
                 raise EventsDamaged(f"no event begins at offset {at}")
             after, header = at + HEADER + length, b""
             if after > end or (events and after > limit):
-                return Reach(at, events)
+                return AdmittedEvents(at, events)
             at, events = after, events + 1
             if events == most_events:
-                return Reach(at, events)
+                return AdmittedEvents(at, events)
         if at >= limit:
             break
-    return Reach(at, events)
+    return AdmittedEvents(at, events)

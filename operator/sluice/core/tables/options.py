@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import Field, ValidationError
 
-from sluice.core.tables.columns import Format, Malformed, columns_of
+from sluice.core.tables.columns import EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.core.values.model import Frozen, StoreAddress, StreamName
 from sluice.errors import InvalidSpec
@@ -32,7 +32,7 @@ _NO_LOGIN: Final = (
 Limit = Annotated[int, Field(gt=0, lt=1 << 63)]
 
 
-class Place(NamedTuple):
+class EventsPlace(NamedTuple):
     """The place of a stream's events: a live store, an archive, or both.
 
     Attributes:
@@ -63,7 +63,7 @@ class TableOptions(Frozen):
     archive_ca: str | None = None
     archive_endpoint: str | None = None
     archive_region: str | None = None
-    format: Format = Format.BYTES
+    format: EventFormat = EventFormat.BYTES
     malformed: Malformed = Malformed.FAIL
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     starting_position: str = HEAD
@@ -100,7 +100,7 @@ class TableOptions(Frozen):
         return found
 
     @property
-    def place(self) -> Place:
+    def place(self) -> EventsPlace:
         """The place of the events.
 
         Raises:
@@ -112,7 +112,7 @@ class TableOptions(Frozen):
             raise InvalidSpec(
                 "no stream is named", field="stream", remedy="Write it as SCOPE/STREAM."
             )
-        return Place(
+        return EventsPlace(
             store=None if self.store is None else self._store(self.store),
             stream=None if self.stream is None else stream_name(self.stream),
             archive=None if self.archive is None else self._archive(self.archive),

@@ -128,7 +128,7 @@ def position(stream: StreamName, segments: Sequence[SegmentPosition]) -> StreamP
     return StreamPosition(stream=stream, segments=ordered)
 
 
-class Stretch(NamedTuple):
+class EventStretch(NamedTuple):
     """The bytes [start, end) of a segment, which begin and end where events do."""
 
     segment: int
@@ -138,7 +138,7 @@ class Stretch(NamedTuple):
 
 def stretches(
     generations: Generations, begin: StreamPosition, end: StreamPosition, sizes: Sizes
-) -> list[Stretch]:
+) -> list[EventStretch]:
     """Return the bytes from one position to another, which the stream still has.
 
     A segment comes after those that it replaced. Segments without bytes are left out.
@@ -161,7 +161,7 @@ def stretches(
     return found
 
 
-def _stretch(part: SegmentRange, info: SegmentInfo | None, stream: StreamName) -> Stretch:
+def _stretch(part: SegmentRange, info: SegmentInfo | None, stream: StreamName) -> EventStretch:
     number, start = part.segment.id, part.start or 0
     end = part.end if part.end is not None else None if info is None else info.length
     if end is None:
@@ -174,7 +174,7 @@ def _stretch(part: SegmentRange, info: SegmentInfo | None, stream: StreamName) -
             field="position",
             remedy="Check that the position is one of this stream.",
         )
-    return Stretch(number, start, end)
+    return EventStretch(number, start, end)
 
 
 def truncated(
@@ -237,7 +237,7 @@ def is_finished(place: SegmentPosition, sizes: Sizes) -> bool:
 def moved(
     place: StreamPosition,
     sizes: Sizes,
-    admit: Callable[[Mapping[int, Stretch]], Mapping[int, int]],
+    admit: Callable[[Mapping[int, EventStretch]], Mapping[int, int]],
     *,
     until: StreamPosition | None = None,
 ) -> StreamPosition:
@@ -262,5 +262,5 @@ def moved(
                 continue
             raise truncated(place.stream, one.id, one.offset, info)
         if one.offset < min(end, info.length):
-            there[one.id] = Stretch(one.id, one.offset, min(end, info.length))
+            there[one.id] = EventStretch(one.id, one.offset, min(end, info.length))
     return place.at(admit(there))

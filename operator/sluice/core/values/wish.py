@@ -70,7 +70,7 @@ def is_consent(proof: str, key: str, copy_id: str, number: int) -> bool:
     return bool(wanted) and hmac.compare_digest(proof.encode(), wanted.encode())
 
 
-class Claim(NamedTuple):
+class SealClaim(NamedTuple):
     """What a journal claims to prove: that its wish to seal the source is the owner's.
 
     Attributes:

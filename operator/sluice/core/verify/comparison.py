@@ -40,7 +40,7 @@ class Contents(NamedTuple):
     no_event_at: int | None
 
 
-class Step(NamedTuple):
+class ComparedBytes(NamedTuple):
     """The next bytes from offset `at` on: of one side only, or equally many of both."""
 
     at: int
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 def in_step(
     source: Iterable[tuple[int, memoryview]], target: Iterable[tuple[int, memoryview]]
-) -> Iterator[Step]:
+) -> Iterator[ComparedBytes]:
     """Divide two rows of blocks, each without gaps, into steps from offset to offset.
 
     Args:
@@ -62,7 +62,7 @@ def in_step(
     while (at := min(one.at, two.at)) < _NEVER:
         ends = (side.at + len(side.data) if side.at == at else side.at for side in (one, two))
         length = min(ends) - at
-        yield Step(at, one.before(at + length), two.before(at + length))
+        yield ComparedBytes(at, one.before(at + length), two.before(at + length))
         one = one.after(at + length) or _next(sides[0])
         two = two.after(at + length) or _next(sides[1])
 
@@ -106,7 +106,7 @@ class Comparison:
         apart = pair.of_source != pair.of_target
         self._target = _Tally(*pair.of_target) if apart else None
 
-    def feed(self, step: Step) -> None:
+    def feed(self, step: ComparedBytes) -> None:
         """Take the next bytes."""
         # Comparing bytes, even copied first, is 20 times as fast as comparing memoryviews.
         same = bytes(step.source) == bytes(step.target)

@@ -66,7 +66,7 @@ class Extent(NamedTuple):
         )
 
 
-class Link(NamedTuple):
+class SegmentLink(NamedTuple):
     """A copy's record about a target segment: it has [start, end) of a source segment.
 
     `stream` is the index of the source; `source` and `target` are ids of segments.
@@ -197,7 +197,7 @@ def pair_by_keys(
 
 
 def pair_by_copy(
-    links: Sequence[Link],
+    links: Sequence[SegmentLink],
     source: Sequence[Extent],
     target: Sequence[Extent],
     *,
@@ -214,7 +214,7 @@ def pair_by_copy(
     """
     origin = {(one.stream, one.segment): one for one in source}
     place = {one.segment: one for one in target}
-    parts: defaultdict[int, list[Link]] = defaultdict(list)
+    parts: defaultdict[int, list[SegmentLink]] = defaultdict(list)
     for link in links:
         parts[link.target].append(link)
     pairs = [
@@ -242,7 +242,7 @@ def pair_by_copy(
     return _pairing(pairs, missing, target)
 
 
-def _part(whole: Extent, link: Link, parts: Sequence[Link]) -> Extent:
+def _part(whole: Extent, link: SegmentLink, parts: Sequence[SegmentLink]) -> Extent:
     """Return the part of a target's segment that a record is about, of several in order."""
     if len(parts) == 1:
         return whole
@@ -252,7 +252,7 @@ def _part(whole: Extent, link: Link, parts: Sequence[Link]) -> Extent:
     return whole._replace(start=min(start, end), end=end, events=None)
 
 
-def _gone(link: Link) -> Extent:
+def _gone(link: SegmentLink) -> Extent:
     """Return an empty extent for a source's segment that is gone."""
     return Extent(link.source, None, link.end, link.end, stream=link.stream)
 

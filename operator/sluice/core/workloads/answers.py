@@ -38,7 +38,7 @@ MOST_CUT: Final = 4096
 """Characters of the longest text of a cut in an answer: a cut of several hundred segments."""
 
 
-class Cut(NamedTuple):
+class EndCut(NamedTuple):
     """Where a copy that followed its source has ended, as texts of StreamCuts.
 
     None stands for one that is not known any more, or longer than `MOST_CUT`.
@@ -71,7 +71,7 @@ class Complete:
     gaps: tuple[CopyGap, ...] = ()
     appended: bool = False
     held: int | None = None
-    cut: Cut | None = None
+    cut: EndCut | None = None
 
     @property
     def verified(self) -> bool:

@@ -16,8 +16,8 @@ from sluice.core.copy.planner import (
     PART_BYTES,
     ArchiveChoice,
     CopyRequest,
-    Position,
     Range,
+    RangeEnd,
     SourceRequest,
 )
 from sluice.core.scope.request import ArchiveTo, Rename, RestoreFrom, ScopeRequest, Selector
@@ -306,10 +306,10 @@ def _range(spec: RangeSpec) -> Range:
     return Range(begin=_position(spec.from_), end=_position(spec.to))
 
 
-def _position(bound: Bound) -> Position:
+def _position(bound: Bound) -> RangeEnd:
     if bound.offsets is None:
-        return Position(text=bound.stream_cut)
-    return Position(offsets=tuple((one.segment_id, one.offset) for one in bound.offsets))
+        return RangeEnd(text=bound.stream_cut)
+    return RangeEnd(offsets=tuple((one.segment_id, one.offset) for one in bound.offsets))
 
 
 def store_address(store: StreamStore) -> StoreAddress:

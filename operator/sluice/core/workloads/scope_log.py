@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.core.copy.record_frames import SHOWN
 from sluice.core.scope.scope import Counts, StreamResult, StreamState, counts_of
-from sluice.core.values.wish import Claim, Wish, wish_body
+from sluice.core.values.wish import SealClaim, Wish, wish_body
 from sluice.core.workloads.plan import compressed, expanded
 from sluice.errors import JournalDamaged
 
@@ -100,11 +100,11 @@ class ScopeState:
         return self.stopped or (len(self.results) == len(self.plan.items) and not waits)
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[SealClaim, ...]:
         """The consent of the last wish, if that is to seal the sources."""
         if self.wish.cutover != "SealAndDrain":
             return ()
-        return (Claim(self.plan.scope.scope_id, self.wishes - 1, self.consent),)
+        return (SealClaim(self.plan.scope.scope_id, self.wishes - 1, self.consent),)
 
     def may_seal(self, key: str) -> bool:
         """Tell whether the last wish is to seal the sources, and is the owner's; see `consent`."""

@@ -17,7 +17,7 @@ from sluice.archive.runs.notes import Notes
 from sluice.core.archive.archiving import SeenArchive, next_step, recorded
 from sluice.core.archive.lease import LeaseWork
 from sluice.core.archive.notes import CheckNote, ChunkDigest, GapNote, NextEvent, Note, PutNote
-from sluice.core.archive.standing import Standing
+from sluice.core.archive.standing import RunStanding
 from sluice.core.copy.observed import SeenSource
 from sluice.core.copy.steps import (
     Amend,
@@ -75,7 +75,7 @@ class ArchiveCopy:
         self._notes = Notes(archive.objects, plan.copy_id)
         self._lease: Lease | None = None
         self._held = ExitStack()
-        self._standing: Standing | None = None
+        self._standing: RunStanding | None = None
         self._taken = (0, 0)
         self._head: Head | None = None
         self._added: int | None = None
@@ -249,21 +249,21 @@ class ArchiveCopy:
             self.archive.objects.delete(self._lease.earlier)
         self.let_go()
 
-    def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> Standing:
+    def _stand(self, plan: ArchivePlan, notes: Sequence[Note]) -> RunStanding:
         """Return how far the run is, by its notes. Add only notes that are new to it."""
         standing = self._standing
         anew, count = self._taken
         if standing is None or standing.plan is not plan or anew != self._notes.anew:
             head = self._head
             parent = self.archive.manifest(head.runs[-1]) if head else None
-            standing = self._standing = Standing(plan, parent)
+            standing = self._standing = RunStanding(plan, parent)
             count = 0
         standing.take(notes[count:])
         self._taken = self._notes.anew, len(notes)
         return standing
 
     @property
-    def _there(self) -> Standing:
+    def _there(self) -> RunStanding:
         """How far the run was at the last look."""
         if self._standing is None:
             raise StoreUnavailable(f"the run of {self.plan.path} was not looked at")

@@ -31,7 +31,7 @@ class Bounds(NamedTuple):
     sealed: bool
 
 
-class _Seen(NamedTuple):
+class _SeenSegment(NamedTuple):
     """The present state of a segment. `info` is None if the segment is gone."""
 
     info: SegmentInfo | None
@@ -187,7 +187,9 @@ def _replaced(name: StreamName, segment: int) -> SourceReplaced:
     )
 
 
-def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> dict[int, _Seen]:
+def _measure(
+    name: StreamName, segments: Sequence[Segment], store: Source
+) -> dict[int, _SeenSegment]:
     """Return the present state of segments, by id.
 
     The count of events and the length come from separate calls, so the count may be of another
@@ -197,7 +199,7 @@ def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> di
     created = store.attributes([(one, store.creation_time) for one in names])
     events = store.attributes([(one, store.event_count) for one in names])
     return {
-        segment.id: _Seen(info, when or 0, count)
+        segment.id: _SeenSegment(info, when or 0, count)
         for segment, info, when, count in zip(
             segments, store.infos(names), created, events, strict=True
         )
@@ -205,7 +207,7 @@ def _measure(name: StreamName, segments: Sequence[Segment], store: Source) -> di
 
 
 def _run_of(
-    segment: Segment, before: ArchivedSegment | None, seen: _Seen, epoch: int, *, first: bool
+    segment: Segment, before: ArchivedSegment | None, seen: _SeenSegment, epoch: int, *, first: bool
 ) -> SegmentRun:
     """Return what this run archives of a segment that is not archived to its end yet.
 

@@ -19,7 +19,7 @@ from sluice.core.archive.notes import Guess
 from sluice.core.events.counting import first_event
 from sluice.core.events.digest import CHUNK, ChunkDigester, chunk_end
 from sluice.core.events.framing import HEADER
-from sluice.core.events.grouping import Following, Tallier, Tally
+from sluice.core.events.grouping import EventStart, Tallier, Tally
 from sluice.engine.access.source_runs import root
 from sluice.engine.tasks.slices import Slice, SliceResult
 from sluice.errors import DigestMismatch, NoSuchSegment, SegmentTruncated
@@ -65,7 +65,7 @@ class ArchiveSlice(Slice):
     at: int
     end: int
     until: int
-    following: Following | None
+    following: EventStart | None
     guess: bool = False
     begin: int
     before: tuple[StoredObject, ...] = ()
@@ -83,7 +83,9 @@ class ArchiveSlice(Slice):
 
     def run(self, source: Source, target: Place, task: Task) -> ArchiveResult:
         """Put the bytes of the slice, and hash the chunks that end in them."""
-        result = ArchiveResult(slice=self, archived=Archived(objects=[], following=self.following))
+        result = ArchiveResult(
+            slice=self, archived=ArchivedObjects(objects=[], following=self.following)
+        )
         with result.caught():
             _put(self, source, root(target).archive(self.path).objects, result, task)
         return result
@@ -122,14 +124,14 @@ class CheckSlice(Slice):
         The result has the error ArchiveDamaged if an object is not as it was put. It has
         DigestMismatch if an object is as it was put, but holds other bytes than the source.
         """
-        result = ArchiveResult(slice=self, archived=Archived(objects=[]))
+        result = ArchiveResult(slice=self, archived=ArchivedObjects(objects=[]))
         with result.caught():
             _check(self, root(target).archive(self.path).objects, result, task)
         return result
 
 
 @dataclass(slots=True, kw_only=True)
-class Archived:
+class ArchivedObjects:
     """The objects that a slice put or read back.
 
     Attributes:
@@ -139,7 +141,7 @@ class Archived:
     """
 
     objects: list[StoredObject]
-    following: Following | None = None
+    following: EventStart | None = None
     guess: Guess | None = None
 
     @property
@@ -156,7 +158,7 @@ class ArchiveResult(SliceResult):
         archived: the objects that were put or read back.
     """
 
-    archived: Archived
+    archived: ArchivedObjects
 
 
 def _put(
@@ -177,7 +179,7 @@ def _put(
         if work.guess:
             done.guess, data = _guessed(work, data)
             if done.guess.first is not None:
-                done.following = Following(done.guess.first)
+                done.following = EventStart(done.guess.first)
         piece = Piece(
             epoch=work.whose.epoch,
             segment=work.whose.id,
@@ -210,7 +212,7 @@ def _check(work: CheckSlice, objects: Objects, result: ArchiveResult, task: Task
         task.pace.spend(len(block))
         digester.feed(block)
     for entry in work.objects:
-        tallier = Tallier(None if entry.first is None else Following(entry.first), entry.start)
+        tallier = Tallier(None if entry.first is None else EventStart(entry.first), entry.start)
         at = entry.start
         for block in _read(work, objects, (entry,), entry.end):
             task.pace.spend(len(block))

@@ -264,15 +264,15 @@ def _is_new(created: int | None, claim: Claim, found: Marker) -> bool:
     )
 
 
-class _Seen(NamedTuple):
+class _SeenStream(NamedTuple):
     tags: tuple[str, ...]
     created: int | None
 
 
-def _look(claim: Claim, store: Source, known: set[str], stream: str) -> _Seen | None:
+def _look(claim: Claim, store: Source, known: set[str], stream: str) -> _SeenStream | None:
     """Look at a stream under a prefix. Its creation time is read only if it is not in `known`."""
     name = StreamName(scope=claim.scope, stream=stream)
     found = store.describe(name)
     if found is None:
         return None
-    return _Seen(found.config.tags, None if stream in known else made_at(name, found, store))
+    return _SeenStream(found.config.tags, None if stream in known else made_at(name, found, store))

@@ -11,7 +11,7 @@ from sluice.errors import InvalidSpec, SourceReplaced, StreamNotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copy.planner import CopyRequest, Position, SourceRequest
+    from sluice.core.copy.planner import CopyRequest, RangeEnd, SourceRequest
     from sluice.core.values.model import Segment, SegmentInfo, StreamName
     from sluice.core.values.ranges import SegmentRange
     from sluice.stores.base import Source
@@ -210,7 +210,7 @@ def _generations(
         raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
 
 
-def _cut(name: StreamName, position: Position, store: Source, field: str) -> dict[int, int] | None:
+def _cut(name: StreamName, position: RangeEnd, store: Source, field: str) -> dict[int, int] | None:
     """Return a cut's offsets by segment; None for an edge of the stream."""
     if position.is_edge:
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice.stores.base import Store
 
 
-class Watch:
+class ProgressWatch:
     """Measures a plan's progress.
 
     Args:

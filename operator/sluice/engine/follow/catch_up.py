@@ -22,7 +22,7 @@ from sluice.stores.writing import CompareAndSet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sluice.core.copy.follow_progress import CatchUp
+    from sluice.core.copy.follow_progress import RecordedCatchUp
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.steps import Step
     from sluice.engine.access.source_runs import Origin
@@ -45,7 +45,7 @@ class CatchUpWork(StreamCopyWork):
 
     def __init__(
         self,
-        catch_up: CatchUp,
+        catch_up: RecordedCatchUp,
         log: CopyJournal,
         sources: Sequence[Origin],
         target: Store,

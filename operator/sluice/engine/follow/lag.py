@@ -16,7 +16,7 @@ from sluice.core.follow.position import position_of
 from sluice.core.follow.rows import proved, row_of
 from sluice.core.scope.progress import Progress
 from sluice.core.values import identity
-from sluice.core.values.wish import Claim
+from sluice.core.values.wish import SealClaim
 from sluice.engine.copy.progress import staged_bytes
 from sluice.engine.follow.observe import target_name
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -155,9 +155,9 @@ def _begun(journal: Journal) -> Followed:
     return Followed(wish=wish, claims=_claims(journal))
 
 
-def _claims(journal: Journal) -> tuple[Claim, ...]:
+def _claims(journal: Journal) -> tuple[SealClaim, ...]:
     consent = journal.trail.consent
-    return () if consent is None else (Claim(journal.plan.copy_id, *consent),)
+    return () if consent is None else (SealClaim(journal.plan.copy_id, *consent),)
 
 
 def source_names(plan: StreamPlan, course: Course, source: Source) -> list[str]:

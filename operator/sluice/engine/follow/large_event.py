@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.core.copy.journal import Journal
-    from sluice.core.follow.cutting import Piece
+    from sluice.core.follow.cutting import EventPiece
     from sluice.core.follow.rows import Row
     from sluice.engine.follow.proving import Prover
     from sluice.stores.base import Store
@@ -86,7 +86,7 @@ class LargeEvent:
         """Take in confirmations that are here, without waiting. Raises as `Appender.pump`."""
         self._appender.pump()
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: EventPiece) -> None:
         """Stage the next piece, as far as it is not staged, and compare now and then.
 
         Raises:

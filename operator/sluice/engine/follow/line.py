@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.core.follow.cutting import Cutter
 
 if TYPE_CHECKING:
-    from sluice.core.follow.cutting import Cut, Piece
+    from sluice.core.follow.cutting import Cut, EventPiece
     from sluice.core.follow.rows import Row
     from sluice.engine.follow.large_event import LargeEvent
     from sluice.errors import EventsDamaged
@@ -57,7 +57,7 @@ class Line:
         self.cutter = Cutter(source, position, plain=row.plain, longest=longest)
         self.shift = row.shift(position)
         self.appender: Appender | None = None
-        self.queue: deque[Cut | Piece] = deque()
+        self.queue: deque[Cut | EventPiece] = deque()
         self.damage: EventsDamaged | None = None
         self.end: int | None = None
         self.again: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from sluice.core.follow.cutting import LONGEST, Piece
+from sluice.core.follow.cutting import LONGEST, EventPiece
 from sluice.core.follow.following import foreign_writes
 from sluice.core.follow.rows import row_of
 from sluice.core.values import identity
@@ -257,7 +257,7 @@ class Session:
             if self._room is not None and self._room <= 0:
                 return  # the copy ends before these bytes
             cut = line.queue.popleft()
-            if isinstance(cut, Piece):
+            if isinstance(cut, EventPiece):
                 self._stage(line, cut)
             else:
                 self._append(line, cut)
@@ -275,7 +275,7 @@ class Session:
             self._room -= count
             self._over = self._over or self._room <= 0
 
-    def _stage(self, line: Line, piece: Piece) -> None:
+    def _stage(self, line: Line, piece: EventPiece) -> None:
         """Stage a piece of an event that is longer than one append takes; merge after the last."""
         if line.large is None:
             self._settle(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.workloads.answers import MOST_CUT, Complete, Cut, Following, Planned
+from sluice.core.workloads.answers import MOST_CUT, Complete, EndCut, Following, Planned
 from sluice.engine.follow.lag import is_live
 from sluice.engine.journal.copy_journal import CopyJournal
 from sluice.engine.positions.position_map import position_map
@@ -41,7 +41,7 @@ def followed(request: CopyRequest, answer: Answer, target: Store) -> Answer:
     )
 
 
-def cut_of(request: CopyRequest, target: Store) -> Cut | None:
+def cut_of(request: CopyRequest, target: Store) -> EndCut | None:
     """Return where a copy has ended; None if its target was scaled or deleted since.
 
     A text that no status takes is left out: half of it would be no cut.
@@ -62,4 +62,4 @@ def cut_of(request: CopyRequest, target: Store) -> Cut | None:
     (origin,) = request.sources
     source = target.write_cut(origin.stream, {one.source: one.end for one in ends})
     goal = target.write_cut(request.target, {one.target: one.end + one.shift for one in ends})
-    return Cut(*(text if len(text) <= MOST_CUT else None for text in (source, goal)))
+    return EndCut(*(text if len(text) <= MOST_CUT else None for text in (source, goal)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from sluice.core.query.plan import PlannedSink
-    from sluice.core.query.rows import Block, Row
+    from sluice.core.query.rows import ResultRow, RowBlock
     from sluice.stores.base import Store
     from sluice.stores.writing import Appender
 
@@ -135,11 +135,11 @@ class ResultAppender:
         self._open.clear()
         self._stack.close()
 
-    def part_rows(self, rows: Sequence[Row]) -> int:
+    def part_rows(self, rows: Sequence[ResultRow]) -> int:
         """Return the most rows of a segment that are appended at once. ResultTooLarge."""
         return part_rows(rows, self._tail, self._store.place_of)
 
-    def append(self, batch: int, rows: Sequence[Row], most: int) -> int:
+    def append(self, batch: int, rows: Sequence[ResultRow], most: int) -> int:
         """Append the rows of a batch that the sink lacks. Return how many those are.
 
         Args:
@@ -166,7 +166,7 @@ class ResultAppender:
         self._last |= {number: number_of(batch, len(parts) - 1) for number, parts in wanted.items()}
         return sent
 
-    def _send(self, segment: int, batch: int, parts: Sequence[Block]) -> int:
+    def _send(self, segment: int, batch: int, parts: Sequence[RowBlock]) -> int:
         """Send the blocks that a segment lacks. Return the number of their events."""
         appender = self._appender(segment)
         last, sent = self._last[segment], 0

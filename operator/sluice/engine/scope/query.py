@@ -14,7 +14,7 @@ from sluice.core.scope.scope import MOST_CUT, Ends, StreamResult, StreamState
 from sluice.core.scope.selection import Chosen
 from sluice.core.values import identity
 from sluice.core.values.model import StreamName
-from sluice.core.workloads.answers import Cut, Following, Planned, ScopeEnded, ScopePlanned
+from sluice.core.workloads.answers import EndCut, Following, Planned, ScopeEnded, ScopePlanned
 from sluice.core.workloads.plan import ScopeCopyPlan
 from sluice.core.workloads.scope_log import ScopeState, planned_results
 from sluice.engine.access import parallel
@@ -203,9 +203,9 @@ def _found(
     found = _confirmed(result, complete)
     if not request.follow:
         return found
-    cut = cut_of(request.of(result.stream, result.target), target) or Cut()
+    cut = cut_of(request.of(result.stream, result.target), target) or EndCut()
     ends = (text if text and len(text) <= MOST_CUT else None for text in cut)
-    update = {"ended": result.ended, "ends": Ends(**dict(zip(Cut._fields, ends, strict=True)))}
+    update = {"ended": result.ended, "ends": Ends(**dict(zip(EndCut._fields, ends, strict=True)))}
     return found.model_copy(update=update)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sluice.core.events.counting import CountedStretch, Recount, Total, add_up
+from sluice.core.events.counting import CountedStretch, StretchToRecount, Total, add_up
 from sluice.engine.slices.slices import CopyResult, VerifyResult, VerifySlice, verify_slices
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Checking:
             )
         ]
         again = None if left or not template.count else add_up(self._done.values())
-        if isinstance(again, Recount):
+        if isinstance(again, StretchToRecount):
             start, end, _ = again.stretch
             left = [replace(template, start=start, end=end, compare=False, first=again.first)]
         return left

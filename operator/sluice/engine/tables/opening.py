@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sluice.config import Settings
-    from sluice.core.tables.options import Place
+    from sluice.core.tables.options import EventsPlace
     from sluice.engine.tables.source import TableSource
 
     Where = str | StreamPosition | Mapping[Any, Any]
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(place: Place, settings: Settings) -> Iterator[TableSource]:
+def opened(place: EventsPlace, settings: Settings) -> Iterator[TableSource]:
     """Open a stream in the block.
 
     Raises:
@@ -51,7 +51,7 @@ def opened(place: Place, settings: Settings) -> Iterator[TableSource]:
         store.close()
 
 
-def _run(place: Place, settings: Settings) -> StoredStream:
+def _run(place: EventsPlace, settings: Settings) -> StoredStream:
     """Open the run of an archive, which has to be whole."""
     if place.archive is None:
         raise InvalidSpec("no archive is named", field="archive")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sluice.core.events.grouping import groups
 from sluice.core.tables.decoding import Origin
 from sluice.core.tables.frames import admitted
-from sluice.core.tables.positions import Stretch, entered, is_finished, moved, stretches
+from sluice.core.tables.positions import EventStretch, entered, is_finished, moved, stretches
 from sluice.errors import EventsDamaged, SourceUnsupported
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ NO_LIMIT = Limit()
 
 def stretches_between(
     source: TableSource, begin: StreamPosition, end: StreamPosition
-) -> list[Stretch]:
+) -> list[EventStretch]:
     """Return the bytes from one position to another, in an order that keeps that of each key.
 
     Raises:
@@ -89,7 +89,9 @@ def _entered(
     return entered(place, generations, sizes, until=until), sizes
 
 
-def _admit(source: TableSource, limit: Limit, there: Mapping[int, Stretch]) -> Mapping[int, int]:
+def _admit(
+    source: TableSource, limit: Limit, there: Mapping[int, EventStretch]
+) -> Mapping[int, int]:
     """Return how far each segment is read, so that all together keep to the limit.
 
     The segments have equal shares. What a segment leaves of its share goes to the others. Those
@@ -112,7 +114,7 @@ def _admit(source: TableSource, limit: Limit, there: Mapping[int, Stretch]) -> M
 
 
 def _reach(
-    source: TableSource, stretch: Stretch, most_bytes: int | None, most_events: int | None
+    source: TableSource, stretch: EventStretch, most_bytes: int | None, most_events: int | None
 ) -> tuple[int, int]:
     """Return the offset up to which a stretch is read, and the number of its events if limited."""
     number, start, end = stretch
@@ -139,7 +141,7 @@ def _named(source: TableSource, segment: int) -> Iterator[None]:
 
 
 def batches(
-    source: TableSource, parts: Iterable[Stretch], decoder: Decoder
+    source: TableSource, parts: Iterable[EventStretch], decoder: Decoder
 ) -> Iterator[pa.RecordBatch]:
     """Read stretches one after the other, in batches of at most 8 MiB and an event.
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sluice.core.events.digest import CHUNK
-from sluice.core.pace.bucket import Account
+from sluice.core.pace.bucket import WaveBudget
 from sluice.core.pace.slicing import take
 from sluice.engine.tasks.executor import is_small
 from sluice.errors import SluiceError
@@ -126,7 +126,7 @@ class Scheduler:
         self._unit = unit
         self._clock = clock
         self._wake = wake
-        self._account = Account()
+        self._account = WaveBudget()
         self._batches: dict[int, _Batch] = {}
         self._ended: queue.SimpleQueue[tuple[int, Future[SliceResult]]] = queue.SimpleQueue()
         self._submitted = 0

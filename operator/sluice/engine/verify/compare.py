@@ -22,9 +22,9 @@ from sluice.core.verify.conclusion import conclude
 from sluice.core.verify.pairing import (
     Alignment,
     Extent,
-    Link,
     Pair,
     Pairing,
+    SegmentLink,
     pair_by_copy,
     pair_by_keys,
 )
@@ -38,7 +38,7 @@ from sluice.errors import InvalidSpec, JournalDamaged, NoSuchSegment, SegmentTru
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from sluice.core.copy.planner import Position
+    from sluice.core.copy.planner import RangeEnd
     from sluice.core.events import chain
     from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.core.verify.verification import Verification
@@ -188,10 +188,10 @@ def _compared(copy_id: str, target: StreamName, store: Store) -> dict[int, chain
     return {place: proved(journal, index) for index, place in enumerate(journal.target)}
 
 
-def _link(one: Mapped, recorded: chain.Link | None, *, follow: bool) -> Link:
+def _link(one: Mapped, recorded: chain.Link | None, *, follow: bool) -> SegmentLink:
     """Return a copy's record. A finished copy has compared all bytes before it was finished."""
     upto = recorded.offset if recorded is not None else one.end
-    return Link(
+    return SegmentLink(
         one.stream,
         one.source,
         one.start,
@@ -350,7 +350,7 @@ def _side(subject: Subject) -> StreamSide:
     )
 
 
-def _text(position: Position) -> str | None:
+def _text(position: RangeEnd) -> str | None:
     """Return a position as the user gave it."""
     if position.offsets is not None:
         return ", ".join(f"{segment}:{offset}" for segment, offset in position.offsets)

@@ -13,7 +13,7 @@ from sluice.engine.access.source_runs import live
 from sluice.engine.archive.erase import Erased
 from sluice.engine.copy.abort import abort, abort_unread
 from sluice.engine.copy.planning import begun, resolve
-from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.progress import ProgressWatch
 from sluice.engine.copy.query import How, abandon, ask, end
 from sluice.engine.copy.report import Outcome, StreamReport
 from sluice.engine.follow.lag import FollowWatch
@@ -109,7 +109,7 @@ class StreamWorkload:
         (stream,) = plan.streams
         if stream.follow and sources:
             return FollowWatch(stream, live(sources[stream.sources[0].store]), live(target))
-        return Watch(plan, live(target))
+        return ProgressWatch(plan, live(target))
 
     def abort(self, sources: Callable[[], Sequence[Place]], target: Place) -> str:
         """Delete staging, the unpublished target and the journal. Return in words what was done.
@@ -182,5 +182,5 @@ class UnplannedWatch:
                 plan = StreamCopyPlan(
                     sources=self._plan.sources, target=self._plan.target, streams=(found,)
                 )
-                self._watch = Watch(plan, self._target)
+                self._watch = ProgressWatch(plan, self._target)
         return self._watch.measure()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from sluice.kube.api.connection import JSON, TIMEOUT, Connection
+from sluice.kube.api.connection import JSON, TIMEOUT, ApiConnection
 from sluice.kube.api.kinds import POD, path_of, root
 from sluice.kube.api.responses import Page, Refused, events_of, items_of, lines_of
 
@@ -29,7 +29,7 @@ METADATA_PAGE: Final = 500
 _NOT_FOUND, _CONFLICT = 404, 409
 
 
-class Api(Connection):
+class Api(ApiConnection):
     """A client of the API server: its verbs."""
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object | None:

@@ -29,7 +29,7 @@ TIMEOUT: Final = 15.0
 JSON: Final = "application/json"
 
 
-class Connection:
+class ApiConnection:
     """A connection to the API server: single calls, by their path.
 
     Args:

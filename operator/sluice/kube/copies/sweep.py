@@ -51,7 +51,7 @@ _FIRST: Final = 10.0
 """Seconds until the first round, in which the watches begin."""
 
 
-class Sweep:
+class CopySweep:
     """The sweep.
 
     Args:

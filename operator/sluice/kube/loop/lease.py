@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import structlog
 
-from sluice.core.reconcile.lease import RELEASED, LeaseSeen, Replica, Step
+from sluice.core.reconcile.lease import RELEASED, LeaseSeen, LeaseStep, Replica
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.kinds import LEASE
 
@@ -124,11 +124,11 @@ class LeaseKeeper:
         seen = await self._look()
         now = self._clock()
         self._replica, step = self._replica.look(seen, now)
-        if step is Step.END:
+        if step is LeaseStep.END:
             self._fence.until = -math.inf
             raise LeaseLost("nobody" if seen is None else seen.holder or "nobody")
         self._act()
-        if step is Step.WAIT:
+        if step is LeaseStep.WAIT:
             return min(LOOKED, max(0.0, self._replica.free - now))
         began = self._clock()
         if seen is None:

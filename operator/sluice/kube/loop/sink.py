@@ -61,7 +61,7 @@ _BUSY: Final = frozenset({408, 425, 429})
 """Answers below 500 after which another try may help."""
 
 
-class Result(StrEnum):
+class NoticeResult(StrEnum):
     """What became of a notice, in the metric sluice_notices_total."""
 
     SENT = "Sent"
@@ -103,7 +103,7 @@ class Sink:
             return
         namespace = body["metadata"]["namespace"]
         if self._of[namespace] >= MOST_OF_ONE or self._of.total() >= MOST_WAITING:
-            self._count(Result.DROPPED, why="too many notices wait for the sink")
+            self._count(NoticeResult.DROPPED, why="too many notices wait for the sink")
             return
         self._of[namespace] += 1
         uid, event = body["metadata"]["uid"], cloud_event(body, notice, source=self._source)
@@ -150,12 +150,12 @@ class Sink:
 
     async def _send(self, session: aiohttp.ClientSession, event: Object) -> None:
         """Send an event, with some tries, and count what became of it."""
-        result, why = Result.FAILED, ""
+        result, why = NoticeResult.FAILED, ""
         try:
             for pause in self._pauses():
                 await asyncio.sleep(pause)
                 result, why = await self._post(session, event)
-                if result is not Result.FAILED:
+                if result is not NoticeResult.FAILED:
                     break
         except asyncio.CancelledError:
             self._stopped(event)
@@ -180,7 +180,9 @@ class Sink:
                 return
             yield pause
 
-    async def _post(self, session: aiohttp.ClientSession, event: Object) -> tuple[Result, str]:
+    async def _post(
+        self, session: aiohttp.ClientSession, event: Object
+    ) -> tuple[NoticeResult, str]:
         """Send an event once; return the result, and why it was not taken.
 
         The sink's answer is not read, and nothing that it says is followed. Neither URL nor header
@@ -195,11 +197,11 @@ class Sink:
             ) as answer:
                 status = answer.status
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            return Result.FAILED, type(error).__name__
+            return NoticeResult.FAILED, type(error).__name__
         if status < 300:  # noqa: PLR2004 - any success
-            return Result.SENT, ""
+            return NoticeResult.SENT, ""
         again = status >= 500 or status in _BUSY  # noqa: PLR2004 - its own errors
-        return Result.FAILED if again else Result.REFUSED, f"HTTP status {status}"
+        return NoticeResult.FAILED if again else NoticeResult.REFUSED, f"HTTP status {status}"
 
     def _header(self) -> dict[str, str]:
         """Read the header from its file.
@@ -217,11 +219,11 @@ class Sink:
         return {header.name: value}
 
     def _stopped(self, event: Object) -> None:
-        self._count(Result.DROPPED, why="the operator stops", event=event["id"])
+        self._count(NoticeResult.DROPPED, why="the operator stops", event=event["id"])
 
-    def _count(self, result: Result, *, why: str, event: str | None = None) -> None:
+    def _count(self, result: NoticeResult, *, why: str, event: str | None = None) -> None:
         self._metrics.count("sluice_notices_total", result=result.value)
-        if result is not Result.SENT:
+        if result is not NoticeResult.SENT:
             _log.warning("a notice was not delivered", result=result.value, why=why, id=event)
 
 

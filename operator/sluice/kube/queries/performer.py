@@ -11,13 +11,13 @@ import structlog
 from sluice import tracing
 from sluice.core.reconcile.queries.world import (
     DropLive,
-    Protect,
+    ProtectQuery,
     StartDriver,
     StartVerifier,
     StopDriver,
     StopVerifier,
     TellVerification,
-    Unprotect,
+    UnprotectQuery,
 )
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.values.model import StreamName
@@ -67,9 +67,9 @@ class QueryPerformer:
         """
         seen = situation.seen
         match action:
-            case Protect():
+            case ProtectQuery():
                 await self._protect(situation)
-            case Unprotect():
+            case UnprotectQuery():
                 await finalizers.remove(
                     self._api,
                     STREAM_QUERY,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.status.query_status import StreamQueryStatus
 from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.decide import after_query_failure, reconcile_query
-from sluice.core.reconcile.queries.world import Unprotect
+from sluice.core.reconcile.queries.world import UnprotectQuery
 from sluice.kube.api.kinds import STREAM_QUERY
 from sluice.kube.api.objects import QUERY_FINALIZER
 
@@ -65,7 +65,7 @@ class QueryWorkings:
     async def perform(self, situation: QuerySituation, action: QueryAction) -> None:
         """Carry out one action."""
         await self._performer.perform(situation, action)
-        if isinstance(action, Unprotect):
+        if isinstance(action, UnprotectQuery):
             self.forget(situation.seen.namespace, situation.seen.name)
 
     async def refuse(self, body: Object) -> None:

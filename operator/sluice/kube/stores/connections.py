@@ -39,7 +39,7 @@ IDLE_SECONDS: Final = 600.0
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenConnection:
     """An open connection, the fingerprint of its keys, and the loop's time of its last use."""
 
     fingerprint: str
@@ -84,7 +84,7 @@ class Connections:
         self._idle = idle
         self._settings = settings
         self._told = told
-        self._open: dict[tuple[str, StoreAddress], _Open] = {}
+        self._open: dict[tuple[str, StoreAddress], _OpenConnection] = {}
 
     async def get(self, namespace: str, address: StoreAddress, *, strict: bool = False) -> Store:
         """Return the live store at an address. Arguments and errors are those of `place`.
@@ -138,7 +138,7 @@ class Connections:
         if kept is not None:
             kept.close()
         place = self._connect(address, keys)
-        self._open[key] = _Open(keys.fingerprint, place, now)
+        self._open[key] = _OpenConnection(keys.fingerprint, place, now)
         if kept is None:
             self._look_again(key, self._idle)
         return place

@@ -31,7 +31,7 @@ from sluice.pipelines.driver.controls import Controls, read_retention
 from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.listeners import Journalist, ScopeJournalist
-from sluice.pipelines.driver.stopping import Stop
+from sluice.pipelines.driver.stopping import SigtermHandler
 from sluice.pipelines.programs.run import Tasks, needs_spark, run_plan
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.spark import sparkconf
@@ -158,7 +158,7 @@ def _carry_out(
 ) -> Trouble | None:
     """Run a plan to its end. Return why it failed, if it did."""
     controls = Controls(options.controls)
-    with Stop() as stop, _Application(options, settings, stop) as application:
+    with SigtermHandler() as stop, _Application(options, settings, stop) as application:
 
         def limits() -> Limits:
             stop.check()
@@ -194,7 +194,7 @@ class _Application:
         stop: the handler of SIGTERM.
     """
 
-    def __init__(self, options: DriverOptions, settings: Settings, stop: Stop) -> None:
+    def __init__(self, options: DriverOptions, settings: Settings, stop: SigtermHandler) -> None:
         self._options = options
         self._settings = settings
         self._stop = stop

@@ -16,7 +16,7 @@ from sluice.core.values.trouble import Trouble
 from sluice.errors import InvalidSpec, SluiceError
 from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
-from sluice.pipelines.driver.stopping import Stop
+from sluice.pipelines.driver.stopping import SigtermHandler
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.compile import planned
 from sluice.pipelines.query.program import Run, run_query
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.query.ledger import BatchRecord
-    from sluice.core.query.rows import Row
+    from sluice.core.query.rows import ResultRow
 
 _log = structlog.get_logger()
 
@@ -64,7 +64,7 @@ def drive_query(options: QueryDriverOptions, settings: Settings) -> Trouble | No
         Terminated: SIGTERM came; Spark is stopped.
         Exception: a bug in Sluice.
     """
-    with Stop():
+    with SigtermHandler():
         return reported("query driver", options.termination_log, lambda: _drive(options, settings))
 
 
@@ -90,7 +90,7 @@ def _run(options: QueryDriverOptions, settings: Settings) -> None:
         _log.info("query done", rows=rows)
 
 
-def _tell(record: BatchRecord, rows: Sequence[Row]) -> None:
+def _tell(record: BatchRecord, rows: Sequence[ResultRow]) -> None:
     if rows:
         _log.info("batch written", batch=record.batch, rows=record.rows)
 

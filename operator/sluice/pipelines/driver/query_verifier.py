@@ -13,7 +13,7 @@ from sluice.engine.query.ledger import QueryLedger
 from sluice.errors import SluiceError
 from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.query_driver import read_request
-from sluice.pipelines.driver.stopping import Stop
+from sluice.pipelines.driver.stopping import SigtermHandler
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.duck import Room
 from sluice.pipelines.query.recount import recounted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.config import Settings
-    from sluice.pipelines.query.recount import Comparison
+    from sluice.pipelines.query.recount import SinkComparison
 
 _log = structlog.get_logger()
 
@@ -57,14 +57,14 @@ def verify_query(options: QueryVerifierOptions, settings: Settings) -> Trouble |
         Terminated: SIGTERM came.
         Exception: a bug in Sluice.
     """
-    with Stop() as stop:
+    with SigtermHandler() as stop:
         return reported(
             "query verifier", options.termination_log, lambda: _do(options, settings, stop)
         )
 
 
 def _do(
-    options: QueryVerifierOptions, settings: Settings, stop: Stop
+    options: QueryVerifierOptions, settings: Settings, stop: SigtermHandler
 ) -> tuple[Trouble | None, Recount | None]:
     try:
         return None, _recount(options, settings)
@@ -86,7 +86,7 @@ def _recount(options: QueryVerifierOptions, settings: Settings) -> Recount:
     return found
 
 
-def _report(found: Sequence[Comparison]) -> Recount:
+def _report(found: Sequence[SinkComparison]) -> Recount:
     return Recount(
         version=found[0].version,
         batch=found[0].batch,

@@ -20,7 +20,7 @@ class Terminated(BaseException):
     """SIGTERM has come. A BaseException, so that no handler of a copy's errors catches it."""
 
 
-class Stop:
+class SigtermHandler:
     """A handler that turns SIGTERM into Terminated.
 
     The driver calls `check` several times a second, which raises it. If a call to a store takes

@@ -46,7 +46,7 @@ STREAM: Final = "stream"
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSpan:
     """A span that goes on.
 
     Attributes:
@@ -90,7 +90,7 @@ class StepSpans:
         self._of_scope = of_scope
         self._clock = clock
         self._parent = tracing.current()
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenSpan] = {}
         self._lock = threading.Lock()
         self._began = clock()
         self._made = 0
@@ -137,7 +137,7 @@ class StepSpans:
             del self._open[plan.target_name]
         if self._of_scope or not last:
             span = self._begin(name, str(plan.target)) if self._may() else None
-            self._open[plan.target_name] = _Open(name, span, now, steps=1)
+            self._open[plan.target_name] = _OpenSpan(name, span, now, steps=1)
 
     def _begin(self, name: str, target: str) -> Span:
         return tracing.begin(name, parent=self._parent, stream=target)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sluice.core.query.ledger import BatchRecord, BegunRecord, check_repeated
-from sluice.core.query.rows import Row, digest, in_order, keys_digest
+from sluice.core.query.rows import ResultRow, digest, in_order, keys_digest
 from sluice.core.values.text import size
 from sluice.engine.streams.writing import patiently
 from sluice.errors import InfrastructureError, StateTooLarge
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from sluice.engine.query.ledger import QueryLedger
     from sluice.engine.query.results import ResultAppender
     from sluice.pipelines.query.checkpoint import QueryCheckpoint
-    from sluice.pipelines.query.observations import Counts, Progress
+    from sluice.pipelines.query.observations import BatchCounts, BatchProgress
 
-    Listener = Callable[[BatchRecord, Sequence[Row]], None]
+    Listener = Callable[[BatchRecord, Sequence[ResultRow]], None]
     """Is told of each batch once it is whole, with its rows."""
 
 
@@ -52,8 +52,8 @@ class BatchWriter:
         checkpoint: QueryCheckpoint,
         keys: Sequence[str],
         *,
-        counts: Callable[[int], Counts],
-        progress: Callable[[], Progress | None],
+        counts: Callable[[int], BatchCounts],
+        progress: Callable[[], BatchProgress | None],
         most_state: int,
         listener: Listener,
     ) -> None:
@@ -84,7 +84,7 @@ class BatchWriter:
         progress = self._progress()
         self._check_state(progress)
         keys, texts = (column.to_pylist() for column in taken.columns)
-        rows = in_order(map(Row, keys, texts))
+        rows = in_order(map(ResultRow, keys, texts))
         planned = self.checkpoint.planned(batch)
         begun = BegunRecord(batch=batch, ends=planned.ends, keys=keys_digest(rows), part=1)
         check_repeated(self._ledger.state, begun)
@@ -105,7 +105,7 @@ class BatchWriter:
             self.rows += len(rows)
             self._listener(record, rows)
 
-    def _measured(self, progress: Progress | None) -> dict[str, Any]:
+    def _measured(self, progress: BatchProgress | None) -> dict[str, Any]:
         """Return what a record says of the last batch; of an earlier one, if it is not known."""
         latency = self._times.after(progress)
         last = self._ledger.state.last
@@ -118,7 +118,7 @@ class BatchWriter:
             "latency": latency,
         }
 
-    def _check_state(self, progress: Progress | None) -> None:
+    def _check_state(self, progress: BatchProgress | None) -> None:
         """Check that windows have room, before the JVM ends for want of memory, without a word.
 
         Raises:
@@ -130,7 +130,7 @@ class BatchWriter:
                 f"{size(progress.state_bytes)} of {size(2 * self._most_state)} of memory"
             )
 
-    def _append(self, begun: BegunRecord, rows: Sequence[Row]) -> None:
+    def _append(self, begun: BegunRecord, rows: Sequence[ResultRow]) -> None:
         """Append the rows of a batch to all sinks, once the ledger says that it was begun."""
         if not rows:
             return

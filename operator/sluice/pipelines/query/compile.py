@@ -15,7 +15,7 @@ from sluice.core.tables.columns import (
     EVENT,
     OURS,
     WATERMARK,
-    Format,
+    EventFormat,
     Malformed,
 )
 from sluice.errors import InvalidQuery
@@ -49,7 +49,7 @@ _REST: Final = re.compile(r"( SQLSTATE: \w+)?[.;]?\s*(\n|$).*", re.DOTALL)
 _REASON: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
 
 
-class Wanted(NamedTuple):
+class UncompiledQuery(NamedTuple):
     """A query before it is compiled.
 
     Attributes:
@@ -70,11 +70,13 @@ class Wanted(NamedTuple):
 
 def planned(spark: SparkSession, request: QueryRequest) -> QueryPlan:
     """Return the plan of a query. Errors are those of `compiled`."""
-    wanted = Wanted(request.sources, request.sql, request.parameters, request.keys, request.emit)
+    wanted = UncompiledQuery(
+        request.sources, request.sql, request.parameters, request.keys, request.emit
+    )
     return request.planned(compiled(spark, wanted))
 
 
-def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:
+def compiled(spark: SparkSession, wanted: UncompiledQuery) -> Compiled:
     """Return what Spark makes of a query. No store is asked.
 
     Raises:
@@ -106,7 +108,7 @@ def compiled(spark: SparkSession, wanted: Wanted) -> Compiled:
     )
 
 
-def resolved(spark: SparkSession, wanted: Wanted) -> DataFrame:
+def resolved(spark: SparkSession, wanted: UncompiledQuery) -> DataFrame:
     """Return the result of a query whose text was checked, as a table that goes on.
 
     Raises:
@@ -148,7 +150,7 @@ def events_of(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     return frame.select(key.alias("key"), f.to_json(f.struct("*"), _JSON).alias("event"))
 
 
-def _check_text(spark: SparkSession, wanted: Wanted) -> None:
+def _check_text(spark: SparkSession, wanted: UncompiledQuery) -> None:
     """Parse the text, and check it before anything in it is resolved."""
     _check_collations(wanted)
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
@@ -157,7 +159,7 @@ def _check_text(spark: SparkSession, wanted: Wanted) -> None:
     check_parsed(tree, [source.name for source in wanted.sources])
 
 
-def _check_collations(wanted: Wanted) -> None:
+def _check_collations(wanted: UncompiledQuery) -> None:
     """Refuse collations: of texts that are equal by one, the order of events would choose."""
     texts = {FIELD: wanted.sql} | {
         f"spec.sources[{at}].schema": source.columns or ""
@@ -192,11 +194,13 @@ def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
     _asked(FIELD, lambda: checker.checkForStreaming(resolved, mode))
 
 
-def _table(spark: SparkSession, source: PlannedSource, wanted: Wanted, field: str) -> DataFrame:
+def _table(
+    spark: SparkSession, source: PlannedSource, wanted: UncompiledQuery, field: str
+) -> DataFrame:
     """Return a source as a table that goes on, with its watermark."""
     time, columns = source.event_time, source.columns
     drops = source.malformed is Malformed.DROP
-    if drops and columns is None and source.format is Format.TEXT:
+    if drops and columns is None and source.format is EventFormat.TEXT:
         columns = f"{EVENT} STRING"
     _check_names(columns, f"{field}.schema")
     filled = {} if time is None else {WATERMARK: "BIGINT"}

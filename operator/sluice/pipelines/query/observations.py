@@ -36,7 +36,7 @@ _MALFORMED: Final = "_sluice_malformed_"
 """Likewise."""
 
 
-class Counts(NamedTuple):
+class BatchCounts(NamedTuple):
     """The events of a batch that were left out, or may have been.
 
     Attributes:
@@ -87,7 +87,7 @@ def observed(table: DataFrame, name: str, time: EventTime) -> DataFrame:
     return seen.drop(BEAT, WATERMARK)
 
 
-def counts_of(spark: SparkSession, batch: int) -> Counts:
+def counts_of(spark: SparkSession, batch: int) -> BatchCounts:
     """Return the events of the batch that Spark has just read which are no rows, and log them.
 
     Args:
@@ -98,10 +98,10 @@ def counts_of(spark: SparkSession, batch: int) -> Counts:
         return _told(spark, batch)
     except Exception as error:  # noqa: BLE001 - no number is worth the end of a query
         _log.exception("events could not be counted", batch=batch, error=first_line(error))
-        return Counts()
+        return BatchCounts()
 
 
-def _told(spark: SparkSession, batch: int) -> Counts:
+def _told(spark: SparkSession, batch: int) -> BatchCounts:
     (query,) = spark.streams.active
     told: Any = query._jsq.streamingQuery().lastExecution().observedMetrics()  # noqa: SLF001
     names = told.keysIterator()
@@ -127,10 +127,10 @@ def _told(spark: SparkSession, batch: int) -> Counts:
                 batch=batch,
                 malformed=number,
             )
-    return Counts(_bounded(late), _bounded(malformed))
+    return BatchCounts(_bounded(late), _bounded(malformed))
 
 
-class Progress(NamedTuple):
+class BatchProgress(NamedTuple):
     """How the last batch that Spark has ended went.
 
     Attributes:
@@ -146,7 +146,7 @@ class Progress(NamedTuple):
     state_bytes: int
 
 
-def last_progress(spark: SparkSession) -> Progress | None:
+def last_progress(spark: SparkSession) -> BatchProgress | None:
     """Return how the last batch went; None before the first, and if Spark does not tell.
 
     Args:
@@ -158,7 +158,7 @@ def last_progress(spark: SparkSession) -> Progress | None:
         if told is None:
             return None
         states = list(told.stateOperators())
-        return Progress(
+        return BatchProgress(
             batch=int(told.batchId()),
             millis=_bounded(int(told.durationMs().get("triggerExecution") or 0)),
             state_rows=_bounded(sum(int(one.numRowsTotal()) for one in states)),
@@ -181,7 +181,7 @@ class BatchTimes:
         self._last = -1
         self._millis: deque[int] = deque(maxlen=_BATCHES)
 
-    def after(self, progress: Progress | None) -> tuple[int, int] | None:
+    def after(self, progress: BatchProgress | None) -> tuple[int, int] | None:
         """Take in how the last batch went, once. Return the median and the 99th percentile.
 
         Args:

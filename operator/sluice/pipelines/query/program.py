@@ -27,7 +27,7 @@ from sluice.errors import (
 )
 from sluice.pipelines.query.batch_writer import BatchWriter
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
-from sluice.pipelines.query.compile import OUTPUT_MODES, Wanted, options_of, resolved
+from sluice.pipelines.query.compile import OUTPUT_MODES, UncompiledQuery, options_of, resolved
 from sluice.pipelines.query.observations import counts_of, last_progress
 from sluice.pipelines.query.session import HEAP
 from sluice.pipelines.spark.lost import SparkLost, first_line
@@ -192,14 +192,14 @@ def _begins(sources: Sequence[PlannedSource], settings: Settings) -> list[dict[s
     return found
 
 
-def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> Wanted:
+def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> UncompiledQuery:
     """Return the query with the positions at which its version begins."""
     sources = [
         source.model_copy(update={"begins": json.dumps(place)})
         for source, place in zip(plan.sources, version.begins, strict=True)
     ]
     checkpoint = QueryCheckpoint(run.folder, version.number).path.resolve()
-    return Wanted(
+    return UncompiledQuery(
         sources,
         plan.sql,
         plan.parameters,
@@ -210,7 +210,7 @@ def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> Wanted:
     )
 
 
-def _stream(spark: SparkSession, wanted: Wanted, writer: BatchWriter, run: Run) -> None:
+def _stream(spark: SparkSession, wanted: UncompiledQuery, writer: BatchWriter, run: Run) -> None:
     """Have Spark make batches until the query ends."""
     frame = resolved(spark, wanted)  # it was checked when the plan was made
     stream = (

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sluice.core.query.checks import FIELD
 from sluice.core.query.result_columns import result_columns
-from sluice.core.tables.columns import PLACES, Format, Malformed, columns_of
+from sluice.core.tables.columns import PLACES, EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.core.tables.options import TableOptions
 from sluice.core.tables.positions import StreamPosition
@@ -67,7 +67,7 @@ _FLOATS: Final = ("DOUBLE", "FLOAT")
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
-class Comparison(NamedTuple):
+class SinkComparison(NamedTuple):
     """A sink, compared with what was computed anew.
 
     Attributes:
@@ -126,7 +126,7 @@ def recounted(
     settings: Settings,
     *,
     room: Room = ROOM,
-) -> list[Comparison]:
+) -> list[SinkComparison]:
     """Compute the results of the version that runs, and compare each sink with them.
 
     The query may run meanwhile. Windows are closed by the watermark of its last batch.
@@ -265,7 +265,7 @@ def _compared(
     at: int,
     moment: _Moment,
     columns: str,
-) -> Comparison:
+) -> SinkComparison:
     """Compare a sink with what was computed."""
     version, (planned, stream) = moment.version, sink
     begin = StreamPosition.from_json(version.results[at]) if version.results else stream.head()
@@ -276,7 +276,7 @@ def _compared(
             field=FIELD,
             remedy="Give it another one by AS.",
         )
-    decoder = Decoder(columns_of(Format.JSON, schema), Format.JSON, Malformed.FAIL)
+    decoder = Decoder(columns_of(EventFormat.JSON, schema), EventFormat.JSON, Malformed.FAIL)
     found = f"found rows {at}"
     _load(database, found, stream, (begin, moment.ends[at]), decoder)
     kinds = [
@@ -287,7 +287,7 @@ def _compared(
         raise InvalidQuery("the result has other columns for DuckDB", field=FIELD)
     columns_of_both = list(zip(schema.names, *kinds, strict=True))
     missing, extra, examples = differences(database, found, columns_of_both)
-    return Comparison(
+    return SinkComparison(
         sink=planned.stream,
         version=version.number,
         batch=moment.last.batch,

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.query.checks import UNKNOWN
-from sluice.core.query.tree import Node, Place
+from sluice.core.query.tree import Node, TextPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,12 +146,12 @@ def fingerprint(plan: Any, tree: Node) -> str:
     return "\n".join([*kept, *(node.text for node in tree.walk() if node.name == "Literal")])
 
 
-def _place(node: Any) -> Place | None:
+def _place(node: Any) -> TextPlace | None:
     origin = node.origin()
     line, column = origin.line(), origin.startPosition()
     if line.isEmpty() or column.isEmpty():
         return None
-    return Place(int(line.get()), int(column.get()) + 1)
+    return TextPlace(int(line.get()), int(column.get()) + 1)
 
 
 def _each(sequence: Any) -> Iterator[Any]:

@@ -35,28 +35,28 @@ _MEMORY = Bytes("1Mi", "1Ti")
 _Text = Annotated[str, BeforeValidator(lambda value: str(value) if value is not None else value)]
 
 
-class _Part(BaseModel):
+class _TemplatePart(BaseModel):
     """A part of a pod template, with the fields that are used here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Resources(_Part):
+class _Resources(_TemplatePart):
     requests: dict[str, _Text] = {}
     limits: dict[str, _Text] = {}
 
 
-class _Container(_Part):
+class _Container(_TemplatePart):
     image: str
     pull_policy: str = Field(default="IfNotPresent", alias="imagePullPolicy")
     resources: _Resources = _Resources()
 
 
-class _Spec(_Part):
+class _Spec(_TemplatePart):
     containers: list[_Container] = Field(min_length=1)
 
 
-class _Document(_Part):
+class _Document(_TemplatePart):
     spec: _Spec
 
 

@@ -12,7 +12,7 @@ from sluice.core.query.plan import EventTime, PlannedParameter
 from sluice.core.query.request import query_request
 from sluice.core.values.model import StoreAddress
 from sluice.errors import InvalidQuery
-from sluice.pipelines.query.compile import Wanted, compiled, planned
+from sluice.pipelines.query.compile import UncompiledQuery, compiled, planned
 from support.engine.queries import source
 from support.search import near, searches
 
@@ -142,7 +142,7 @@ SOME_BAD = near(
 
 def compile_query(spark: SparkSession, sql: str, **changes: Any) -> Compiled:
     """Compile a query over one source."""
-    wanted = Wanted(
+    wanted = UncompiledQuery(
         sources=[source(columns=SCHEMA)],
         sql=sql,
         parameters=[PlannedParameter(name="least", type="Double", value="3.5")],

@@ -19,7 +19,7 @@ from support.store.counts import results
 if TYPE_CHECKING:
     from typing import Any
 
-    from sluice.pipelines.query.recount import Comparison
+    from sluice.pipelines.query.recount import SinkComparison
     from sluice.stores.base import Store
     from support.store.clicks import Clicks
     from support.store.query_runs import QueryRuns
@@ -34,7 +34,7 @@ SLIDING = (
 )
 
 
-def verified(query: QueryRuns, clicks: Clicks, store: Store, **changes: Any) -> Comparison:
+def verified(query: QueryRuns, clicks: Clicks, store: Store, **changes: Any) -> SinkComparison:
     """Compare a query's sink with its results by DuckDB."""
     sink = StreamName(scope=clicks.name.scope, stream="counts")
     request = query.request(**changes)

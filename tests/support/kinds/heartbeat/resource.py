@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from sluice.api.fields.common import InStore, Resource
-from sluice.api.registry import Column, KindSpec, Lifecycle
+from sluice.api.registry import KindSpec, Lifecycle, PrinterColumn
 from sluice.api.status.common import ConditionType, Number, ResourceStatus
 
 
@@ -40,8 +40,8 @@ HEARTBEAT: Final = KindSpec(
     lifecycle=Lifecycle.CONTINUOUS,
     finalizer="heart",
     columns=(
-        Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
-        Column("Beats", ".status.beats", "integer"),
+        PrinterColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        PrinterColumn("Beats", ".status.beats", "integer"),
     ),
     conditions={ConditionType.READY: "It beats."},
 )

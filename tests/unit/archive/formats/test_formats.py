@@ -21,7 +21,7 @@ from sluice.core.archive.manifest import StoredObject
 from sluice.core.archive.names import Format, read_data, read_event
 from sluice.core.events import grouping
 from sluice.core.events.digest import CHUNK
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.values.archive_layout import EVENTS
 from sluice.errors import (
     ArchiveDamaged,
@@ -188,7 +188,7 @@ def test_a_source_that_gives_other_bytes_is_refused(form: Format, length: int) -
 
 def formats_piece(end: int) -> Piece:
     """Return a piece of so many bytes."""
-    return Piece(epoch=0, segment=0, start=0, end=end, following=Following(0))
+    return Piece(epoch=0, segment=0, start=0, end=end, following=EventStart(0))
 
 
 def test_rows_say_where_events_were(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sluice.core.events.counting import (
     Counted,
     CountedStretch,
-    Recount,
     StretchCounter,
+    StretchToRecount,
     Total,
     add_up,
 )
@@ -48,7 +48,7 @@ def count(data: bytes, edges: list[int], block: int) -> tuple[int | None, int]:
         for start, end in pairwise(edges)
     }
     again = 0
-    while isinstance(found := add_up(stretches.values()), Recount):
+    while isinstance(found := add_up(stretches.values()), StretchToRecount):
         again += 1
         (start, end, _), first = found
         assert again <= len(stretches), "counting does not end"

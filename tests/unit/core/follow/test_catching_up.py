@@ -44,7 +44,7 @@ from sluice.errors import JournalDamaged
 from unit.core.follow.test_following import PLAN, RECORD, decide, journal, row
 
 if TYPE_CHECKING:
-    from sluice.core.copy.follow_progress import CatchUp
+    from sluice.core.copy.follow_progress import RecordedCatchUp
     from sluice.core.copy.journal import Journal
 
 FAR = 1000
@@ -279,5 +279,5 @@ def test_a_damaged_record_is_named(change: dict[str, Any]) -> None:
 
 def test_long_ranges_are_divided_for_tasks() -> None:
     """A long range gets two parts for each task, as in any copy."""
-    one: CatchUp = planned(journal(), ((0, 100, 1 << 30),), Staging(tasks=2))
+    one: RecordedCatchUp = planned(journal(), ((0, 100, 1 << 30),), Staging(tasks=2))
     assert len(one.segments[0].parts) == 4

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.core.follow import cutting
-from sluice.core.follow.cutting import Cut, Cutter, Piece
+from sluice.core.follow.cutting import Cut, Cutter, EventPiece
 from sluice.errors import EventsDamaged
 from support.engine.sources import events_of
 
@@ -113,7 +113,7 @@ def test_long_events_come_in_pieces_and_are_not_kept(
         for cut in cutter.feed(data[begin:end]):
             out += cut.data
             assert cut.end == 7 + len(out)
-            if isinstance(cut, Piece):
+            if isinstance(cut, EventPiece):
                 assert cut.start < cut.end <= cut.behind
                 long.add((cut.start, cut.behind))
                 counted += cut.end == cut.behind
@@ -135,7 +135,7 @@ def test_an_event_that_one_append_takes_is_not_cut() -> None:
     assert longest.rest == 8
     longer = Cutter("s/0", 5)
     (piece,) = longer.feed(struct.pack(">ii", 0, (8 << 20) - 7))
-    assert piece == Piece(struct.pack(">ii", 0, (8 << 20) - 7), 13, 5, 5 + (8 << 20) + 1)
+    assert piece == EventPiece(struct.pack(">ii", 0, (8 << 20) - 7), 13, 5, 5 + (8 << 20) + 1)
     assert (longer.rest, longer.begun) == (0, 5)
 
 

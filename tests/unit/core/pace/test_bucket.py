@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.pace.bucket import Account, TokenBucket, block
+from sluice.core.pace.bucket import TokenBucket, WaveBudget, block
 
 WINDOW: Final = 30.0
 RATES = st.integers(100 << 10, 1 << 30)
@@ -91,7 +91,7 @@ def test_rounds_make_up_for_the_time_between_them(
 
     A round moves some of what it may, or a bit more, since it ends where a chunk does.
     """
-    account, now = Account(), 0.0
+    account, now = WaveBudget(), 0.0
     moved: list[tuple[float, int]] = []
     for seconds, between, used in rounds:
         rate = account.rate(limit, now, seconds)
@@ -114,7 +114,7 @@ def test_a_round_that_has_moved_too_little_lets_the_next_one_move_more() -> None
 
     Otherwise the limit would never be reached.
     """
-    account = Account()
+    account = WaveBudget()
     assert account.rate(1000, 0.0, 1.0) == 1000
     account.moved(1000)
     assert account.rate(1000, 1.25, 1.0) == 1250

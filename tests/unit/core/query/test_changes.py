@@ -6,7 +6,7 @@ import pytest
 
 from sluice.core.query.changes import changes
 from sluice.core.query.plan import Compiled, EventTime, PlannedParameter
-from sluice.core.tables.columns import Format, Malformed
+from sluice.core.tables.columns import EventFormat, Malformed
 from sluice.core.values.model import StoreAddress, StreamName
 from support.engine.queries import COMPILED, query_plan, sink, source
 
@@ -28,7 +28,10 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         "spec.sources[clicks].eventTime.column",
     ),
     "another schema": ({"sources": (source(columns="k INT"),)}, "spec.sources[clicks].schema"),
-    "another format": ({"sources": (source(format=Format.CSV),)}, "spec.sources[clicks].format"),
+    "another format": (
+        {"sources": (source(format=EventFormat.CSV),)},
+        "spec.sources[clicks].format",
+    ),
     "another delimiter": ({"sources": (source(delimiter=";"),)}, "spec.sources[clicks].delimiter"),
     "malformed events": (
         {"sources": (source(malformed=Malformed.DROP),)},

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from sluice.core.events.decoding import decoded
 from sluice.core.query import rows as room
-from sluice.core.query.rows import Row, blocks, digest, in_order, keys_digest, part_rows
+from sluice.core.query.rows import ResultRow, blocks, digest, in_order, keys_digest, part_rows
 from sluice.core.values.model import KeyRange, Segment
 from sluice.errors import ResultTooLarge
 
 SEGMENTS = [Segment(id=at, keys=KeyRange(low=at / 3, high=(at + 1) / 3)) for at in range(3)]
-ROWS = st.lists(st.builds(Row, st.text(max_size=3), st.text(max_size=9)), max_size=20)
+ROWS = st.lists(st.builds(ResultRow, st.text(max_size=3), st.text(max_size=9)), max_size=20)
 
 
 def place_of(key: str) -> float:
@@ -24,7 +24,7 @@ def place_of(key: str) -> float:
 
 @given(ROWS, st.randoms(use_true_random=False), st.integers(1, 5))
 def test_blocks_have_each_row_once_and_do_not_depend_on_the_order(
-    rows: list[Row], random: Random, most: int
+    rows: list[ResultRow], random: Random, most: int
 ) -> None:
     """Each row is in the segment that takes its key. Blocks and digests ignore the rows' order."""
     shuffled = list(rows)
@@ -46,7 +46,7 @@ def test_blocks_have_each_row_once_and_do_not_depend_on_the_order(
     assert events == expected
 
 
-def _is_text(row: Row) -> bool:
+def _is_text(row: ResultRow) -> bool:
     """Tell whether UTF-8 has the row, as it has all that Spark gives."""
     try:
         f"{row.key}{row.text}".encode()
@@ -58,7 +58,7 @@ def _is_text(row: Row) -> bool:
 def test_a_batch_is_divided_into_blocks_that_a_store_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of rows in a block is reduced until each block fits."""
     monkeypatch.setattr(room, "USUAL_BLOCK", 100)
-    rows = in_order(Row("", f"{number:02}" * 4) for number in range(50))
+    rows = in_order(ResultRow("", f"{number:02}" * 4) for number in range(50))
     most = part_rows(rows, SEGMENTS, place_of)
     (parts,) = blocks(rows, SEGMENTS, place_of, most).values()
     assert max(len(part.data) for part in parts) <= 100
@@ -70,4 +70,4 @@ def test_a_row_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -
     """ResultTooLarge tells the size of the longest row."""
     monkeypatch.setattr(room, "USUAL_BLOCK", 20)
     with pytest.raises(ResultTooLarge, match="a row has 24 B"):
-        part_rows([Row("", "x" * 16)], SEGMENTS, place_of)
+        part_rows([ResultRow("", "x" * 16)], SEGMENTS, place_of)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.tables.columns import EVENT, PLACES, Format, Malformed, columns_of
+from sluice.core.tables.columns import EVENT, PLACES, EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.errors import InvalidSpec, MalformedEvents
 from support.engine.tables import ORIGIN, group_of
@@ -22,7 +22,7 @@ PLACED = [(name, kind) for name, kind in PLACES.items() if name != "_malformed"]
 
 
 def batch_of(
-    form: Format,
+    form: EventFormat,
     events: list[bytes],
     fields: list[tuple[str, pa.DataType]] | None,
     malformed: Malformed = Malformed.FAIL,
@@ -39,7 +39,7 @@ def batch_of(
 @given(st.lists(st.binary(max_size=40), min_size=1))
 def test_bytes_are_kept_as_they_are_with_their_places(events: list[bytes]) -> None:
     """Segment, offset and pointer identify each event, as the store's clients write them."""
-    batch, _ = batch_of(Format.BYTES, events, None)
+    batch, _ = batch_of(EventFormat.BYTES, events, None)
     assert batch.schema.names == ["_segment", "_offset", "_pointer", EVENT]
     offset = 100
     for row, event in zip(batch.to_pylist(), events, strict=True):
@@ -53,7 +53,7 @@ def test_bytes_are_kept_as_they_are_with_their_places(events: list[bytes]) -> No
 def test_text_is_utf_8_and_all_else_is_rescued(events: list[bytes]) -> None:
     """An event that is not UTF-8 is rescued, and its neighbours stay texts."""
     fields = [("event", pa.string()), ("_malformed", pa.binary())]
-    batch, decoder = batch_of(Format.TEXT, events, fields, Malformed.RESCUE)
+    batch, decoder = batch_of(EventFormat.TEXT, events, fields, Malformed.RESCUE)
     wrong = 0
     for row, event in zip(batch.to_pylist(), events, strict=True):
         try:
@@ -77,7 +77,7 @@ def test_csv_is_what_pythons_writer_wrote(rows: list[tuple[Any, ...]]) -> None:
         csv.writer(line).writerow(row)
         events.append(line.getvalue().removesuffix("\r\n").encode())
     fields = [("a", pa.string()), ("b", pa.int64()), ("c", pa.string())]
-    batch, _ = batch_of(Format.CSV, events, fields)
+    batch, _ = batch_of(EventFormat.CSV, events, fields)
     assert [tuple(row.values()) for row in batch.to_pylist()] == rows
 
 
@@ -85,7 +85,7 @@ def test_a_record_of_csv_that_does_not_fit_touches_no_other() -> None:
     """An open quote, a second record or a wrong type makes only its own event malformed."""
     events = [b"1,a", b'2,"b', b"3,c\n4,d", b"five,e", b"6,f", b"7", b"", b"\xff,g", b"300,h"]
     fields = [("n", pa.int8()), ("s", pa.string()), ("_malformed", pa.binary())]
-    batch, _ = batch_of(Format.CSV, events, fields, Malformed.RESCUE)
+    batch, _ = batch_of(EventFormat.CSV, events, fields, Malformed.RESCUE)
     assert [(row["n"], row["s"]) for row in batch.to_pylist() if row["n"]] == [(1, "a"), (6, "f")]
     kept = [row["_malformed"] for row in batch.to_pylist()]
     assert kept == [None, *events[1:4], None, *events[5:]]
@@ -94,7 +94,7 @@ def test_a_record_of_csv_that_does_not_fit_touches_no_other() -> None:
 def test_another_delimiter_divides_values() -> None:
     """With a tab as the delimiter, a comma belongs to the value."""
     fields = [("a", pa.string()), ("b", pa.int64())]
-    batch, _ = batch_of(Format.CSV, [b"x,y\t1"], fields, delimiter="\t")
+    batch, _ = batch_of(EventFormat.CSV, [b"x,y\t1"], fields, delimiter="\t")
     assert batch.to_pylist() == [{"a": "x,y", "b": 1}]
 
 
@@ -131,7 +131,7 @@ def test_types_that_json_has_not_are_written_as_texts(
     kind: pa.DataType, text: str, value: Any
 ) -> None:
     """Times are ISO 8601, bytes are base64, and a time without a zone is in UTC."""
-    batch, _ = batch_of(Format.JSON, [f'{{"x":{text}}}'.encode()], [("x", kind)])
+    batch, _ = batch_of(EventFormat.JSON, [f'{{"x":{text}}}'.encode()], [("x", kind)])
     (row,) = batch.to_pylist()
     assert _with_zone(row["x"]) == value
 
@@ -152,7 +152,7 @@ MIXED = [b'{"n":1}', b'{"n":"x"}', b"[]", b'{"n":4}']
 def test_a_malformed_event_fails_with_its_pointer() -> None:
     """The error has the event's pointer in the stream, and the number of other malformed events."""
     with pytest.raises(MalformedEvents) as caught:
-        batch_of(Format.JSON, MIXED, [("n", pa.int64())])
+        batch_of(EventFormat.JSON, MIXED, [("n", pa.int64())])
     assert f"{ORIGIN.name}:115-17" in caught.value.message
     assert "1 more near it" in caught.value.message
 
@@ -160,7 +160,7 @@ def test_a_malformed_event_fails_with_its_pointer() -> None:
 def test_malformed_events_are_dropped_counted_and_named() -> None:
     """All malformed events count, and the first ten have their pointers kept."""
     fields = [("n", pa.int64()), ("_offset", pa.int64())]
-    batch, decoder = batch_of(Format.JSON, MIXED, fields, Malformed.DROP)
+    batch, decoder = batch_of(EventFormat.JSON, MIXED, fields, Malformed.DROP)
     assert batch.to_pylist() == [{"n": 1, "_offset": 100}, {"n": 4, "_offset": 142}]
     assert decoder.rejected.count == 2
     assert decoder.rejected.pointers == [f"{ORIGIN.name}:115-17", f"{ORIGIN.name}:132-10"]
@@ -172,29 +172,34 @@ def test_malformed_events_are_dropped_counted_and_named() -> None:
 
 def test_a_schema_of_places_only_decodes_nothing() -> None:
     """No event is malformed, since no parser runs."""
-    batch, _ = batch_of(Format.JSON, [b"?", b"{}"], PLACED)
+    batch, _ = batch_of(EventFormat.JSON, [b"?", b"{}"], PLACED)
     assert batch.column("_offset").to_pylist() == [100, 109]
 
 
 @pytest.mark.parametrize(
     ("form", "fields", "malformed", "said"),
     [
-        (Format.JSON, None, Malformed.FAIL, "has no schema"),
-        (Format.CSV, None, Malformed.FAIL, "has no schema"),
-        (Format.JSON, [("a", pa.int64()), ("a", pa.string())], Malformed.FAIL, "one name"),
-        (Format.JSON, [("_offset", pa.string())], Malformed.FAIL, "_offset has the type string"),
-        (Format.JSON, [("a", pa.duration("s"))], Malformed.FAIL, "duration"),
-        (Format.JSON, [("a", pa.map_(pa.int64(), pa.int64()))], Malformed.FAIL, "map"),
-        (Format.JSON, [('a"', pa.int64())], Malformed.FAIL, "must not contain"),
-        (Format.CSV, [("a", pa.list_(pa.int64()))], Malformed.FAIL, "list"),
-        (Format.BYTES, [("a", pa.string())], Malformed.FAIL, "one column of the type binary"),
-        (Format.TEXT, [("a", pa.string()), ("b", pa.string())], Malformed.FAIL, "one column"),
-        (Format.JSON, [("a", pa.int64())], Malformed.RESCUE, "belong together"),
-        (Format.JSON, [("_malformed", pa.binary())], Malformed.DROP, "belong together"),
+        (EventFormat.JSON, None, Malformed.FAIL, "has no schema"),
+        (EventFormat.CSV, None, Malformed.FAIL, "has no schema"),
+        (EventFormat.JSON, [("a", pa.int64()), ("a", pa.string())], Malformed.FAIL, "one name"),
+        (
+            EventFormat.JSON,
+            [("_offset", pa.string())],
+            Malformed.FAIL,
+            "_offset has the type string",
+        ),
+        (EventFormat.JSON, [("a", pa.duration("s"))], Malformed.FAIL, "duration"),
+        (EventFormat.JSON, [("a", pa.map_(pa.int64(), pa.int64()))], Malformed.FAIL, "map"),
+        (EventFormat.JSON, [('a"', pa.int64())], Malformed.FAIL, "must not contain"),
+        (EventFormat.CSV, [("a", pa.list_(pa.int64()))], Malformed.FAIL, "list"),
+        (EventFormat.BYTES, [("a", pa.string())], Malformed.FAIL, "one column of the type binary"),
+        (EventFormat.TEXT, [("a", pa.string()), ("b", pa.string())], Malformed.FAIL, "one column"),
+        (EventFormat.JSON, [("a", pa.int64())], Malformed.RESCUE, "belong together"),
+        (EventFormat.JSON, [("_malformed", pa.binary())], Malformed.DROP, "belong together"),
     ],
 )
 def test_a_schema_that_does_not_fit_the_format_is_refused(
-    form: Format, fields: list[Any] | None, malformed: Malformed, said: str
+    form: EventFormat, fields: list[Any] | None, malformed: Malformed, said: str
 ) -> None:
     """InvalidSpec is raised before any event is read, and names the problem."""
     with pytest.raises(InvalidSpec, match=said):

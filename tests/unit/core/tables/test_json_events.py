@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice.core.tables.columns import Format, Malformed, columns_of
+from sluice.core.tables.columns import EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from support.engine.tables import ORIGIN, group_of
 
@@ -69,7 +69,7 @@ def decoded(events: list[bytes], malformed: Malformed = Malformed.RESCUE) -> lis
     schema = SCHEMA
     if malformed is Malformed.RESCUE:
         schema = schema.append(pa.field("_malformed", pa.binary()))
-    decoder = Decoder(columns_of(Format.JSON, schema), Format.JSON, malformed)
+    decoder = Decoder(columns_of(EventFormat.JSON, schema), EventFormat.JSON, malformed)
     batch = decoder.decode(group_of(events), ORIGIN)
     batch.validate(full=True)
     rows: list[dict[str, Any]] = batch.to_pylist()

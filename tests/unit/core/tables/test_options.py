@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.core.tables.columns import Format
+from sluice.core.tables.columns import EventFormat
 from sluice.core.tables.options import TableOptions
 from sluice.errors import InvalidSpec
 
@@ -87,4 +87,4 @@ def test_the_decoder_has_the_format_of_the_options() -> None:
     """Without a format, events are decoded as bytes."""
     decoder = TableOptions.read(STORE).decoder(None)
     assert decoder.columns.schema.names[-1] == "event"
-    assert TableOptions.read({**STORE, "format": "Csv"}).format is Format.CSV
+    assert TableOptions.read({**STORE, "format": "Csv"}).format is EventFormat.CSV

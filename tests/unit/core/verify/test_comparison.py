@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.core.verify.comparison import Comparison, Step, in_step
+from sluice.core.verify.comparison import ComparedBytes, Comparison, in_step
 from sluice.core.verify.pairing import Extent, Pair
 
 Blocks = list[tuple[int, memoryview]]
@@ -69,7 +69,7 @@ def test_a_side_that_ends_first_leaves_the_other_alone() -> None:
     """Before both sides begin, and after one ends, a step has bytes of one side only."""
     found = list(in_step(blocks(b"abcd", 0, []), blocks(b"BCDEF", 1, [3])))
     assert found == [
-        Step(0, memoryview(b"a"), memoryview(b"")),
-        Step(1, memoryview(b"bcd"), memoryview(b"BCD")),
-        Step(4, memoryview(b""), memoryview(b"EF")),
+        ComparedBytes(0, memoryview(b"a"), memoryview(b"")),
+        ComparedBytes(1, memoryview(b"bcd"), memoryview(b"BCD")),
+        ComparedBytes(4, memoryview(b""), memoryview(b"EF")),
     ]

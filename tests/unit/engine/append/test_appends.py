@@ -18,7 +18,7 @@ from sluice.core.values.model import ScaleType, Scaling, StreamName, Transaction
 from sluice.core.workloads.answers import Complete, Planned
 from sluice.engine.append import observing
 from sluice.engine.copy.planning import resolve
-from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.progress import ProgressWatch
 from sluice.engine.copy.query import abandon, ask
 from sluice.engine.copy.report import Outcome
 from sluice.engine.journal.copy_journal import CopyJournal
@@ -300,7 +300,7 @@ def test_what_the_operator_is_told_of_an_append() -> None:
     assert isinstance(answer, Planned)
     assert answer.plan.streams[0].append
     size = sum(map(len, contents))
-    watch = Watch(answer.plan, store)
+    watch = ProgressWatch(answer.plan, store)
     assert watch.measure() == Progress(0, size, published=False)
     driven(world, Verify)
     assert watch.measure() == Progress(size, size, published=False)

@@ -1,7 +1,7 @@
 from sluice.core.copy.steps import Step
 from sluice.core.scope.progress import Progress
 from sluice.core.values.trouble import Trouble
-from sluice.engine.copy.progress import Watch
+from sluice.engine.copy.progress import ProgressWatch
 from sluice.engine.copy.report import Outcome, SegmentReport, StreamReport
 from sluice.engine.copy.stream_copy import StreamCopyWork
 from sluice.engine.tasks.work import Silent
@@ -66,7 +66,7 @@ def test_progress_is_read_from_the_target() -> None:
     put_source(world, [40, 40], [9])
     store = ModelStore(world)
     plan = split(planned(store))
-    watch = Watch(whole_plan(plan), store)
+    watch = ProgressWatch(whole_plan(plan), store)
     readings = []
 
     class Looking(Silent):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.core.copy.planner import ArchiveChoice, Position, Range, SourceRequest
+from sluice.core.copy.planner import ArchiveChoice, Range, RangeEnd, SourceRequest
 from sluice.core.events.chain import Chain, Link
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
@@ -341,7 +341,7 @@ def test_the_rate_is_kept() -> None:
 
 ARCHIVE = SourceRequest(stream=SOURCE, archive=ArchiveChoice(path="a"))
 OWN = SourceRequest(stream=StreamName(scope="in", stream="_RGbilling"))
-PART = SourceRequest(stream=SOURCE, ranges=(Range(end=Position(text="in/s/0=4")),))
+PART = SourceRequest(stream=SOURCE, ranges=(Range(end=RangeEnd(text="in/s/0=4")),))
 
 
 @pytest.mark.parametrize(

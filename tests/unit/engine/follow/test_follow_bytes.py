@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.core.follow.cutting import Cut, Cutter, Piece
+from sluice.core.follow.cutting import Cut, Cutter, EventPiece
 from sluice.core.follow.rows import proved
 from sluice.core.values import identity
 from sluice.engine.copy.report import Outcome
@@ -191,7 +191,7 @@ def test_beginnings_of_events_of_many_segments_are_not_all_kept(
     most = 0
     feed = Cutter.feed
 
-    def fed(cutter: Cutter, data: bytes) -> Iterator[Cut | Piece]:
+    def fed(cutter: Cutter, data: bytes) -> Iterator[Cut | EventPiece]:
         nonlocal most
         yield from feed(cutter, data)
         most = max(most, cutter.rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.core.copy.planner import Position, Range
+from sluice.core.copy.planner import Range, RangeEnd
 from sluice.core.values.model import KeyRange, StreamConfig
 from sluice.core.verify.verification import Result, What
 from sluice.errors import InvalidSpec
@@ -49,8 +49,8 @@ def test_a_copy_of_a_truncated_segment_has_chunks_at_the_source_s_offsets() -> N
 def test_a_copy_s_ranges_are_compared() -> None:
     """Two ranges of one segment are in two segments of the target."""
     ranges = (
-        Range(end=Position(offsets=((0, 13), (1, 0)))),
-        Range(begin=Position(offsets=((0, 111), (1, 0)))),
+        Range(end=RangeEnd(offsets=((0, 13), (1, 0)))),
+        Range(begin=RangeEnd(offsets=((0, 111), (1, 0)))),
     )
     request = request_of(*ranges)
     world = copied(request=request)
@@ -68,7 +68,7 @@ def test_a_copy_that_begins_after_a_scale_event_lacks_nothing() -> None:
     world = World()
     put_scaled_source(world, SHAPES, MOVES)
     cut = tuple((segment.id, 0) for segment in world.streams[SOURCE].segments)
-    request = request_of(Range(begin=Position(offsets=cut)))
+    request = request_of(Range(begin=RangeEnd(offsets=cut)))
     copy_all(ModelStore(world), planned(ModelStore(world), request))
     found = copy_verified(world, request=request)
     assert (found.result, found.missing, len(found.segments)) == (Result.EQUAL, (), 2)

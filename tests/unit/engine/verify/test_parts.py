@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.copy.planner import Position, Range
+from sluice.core.copy.planner import Range, RangeEnd
 from sluice.core.verify.pairing import Alignment
 from sluice.core.verify.verification import Result, What
 from sluice.errors import InvalidSpec
@@ -36,7 +36,7 @@ def test_a_range_is_compared_with_a_whole_stream() -> None:
         ModelStore(world).write_cut(SOURCE, dict(enumerate(side)))
         for side in zip(*bounds, strict=True)
     )
-    range_ = Range(begin=Position(text=begin), end=Position(text=end))
+    range_ = Range(begin=RangeEnd(text=begin), end=RangeEnd(text=end))
     found = verified(world, source=range_)
     assert (found.result, found.source.events) == (Result.EQUAL, 3)
     places = [(one.start, one.end, one.shift) for one in found.segments]
@@ -51,7 +51,7 @@ def test_a_part_of_a_range_that_differs_is_located_at_both_offsets() -> None:
     (content,) = put(world, [5, 9, 30, 2])
     put(world, [], name=TARGET)
     of(world, TARGET, 0).data += content[13:68]
-    range_ = Range(begin=Position(offsets=((0, 13),)), end=Position(offsets=((0, 68),)))
+    range_ = Range(begin=RangeEnd(offsets=((0, 13),)), end=RangeEnd(offsets=((0, 68),)))
     found = verified(world, source=range_)
     assert found.differences[0].what is What.EVENT_COUNT
     of(world, TARGET, 0).attributes[EVENT_COUNT] = 2
@@ -66,8 +66,8 @@ def test_ranges_of_both_streams_are_compared(twins: World) -> None:
     of(twins, TARGET, 0).data[:0] = b"\0" * 8
     source, target = (
         Range(
-            begin=Position(offsets=((0, 13 + shift), (1, 0))),
-            end=Position(offsets=((0, 111 + shift), (1, 0))),
+            begin=RangeEnd(offsets=((0, 13 + shift), (1, 0))),
+            end=RangeEnd(offsets=((0, 111 + shift), (1, 0))),
         )
         for shift in (0, 8)
     )
@@ -119,9 +119,9 @@ def test_a_stream_that_is_not_there_is_wrong_input(
 @pytest.mark.parametrize(
     ("ranges", "field"),
     [
-        ({"source": Range(begin=Position(offsets=((9, 0),)))}, "--source-from"),
-        ({"target": Range(end=Position(offsets=((0, 999), (1, 0))))}, "--target-to"),
-        ({"source": Range(end=Position(text="in/other/0=0/1=0"))}, "--source-to"),
+        ({"source": Range(begin=RangeEnd(offsets=((9, 0),)))}, "--source-from"),
+        ({"target": Range(end=RangeEnd(offsets=((0, 999), (1, 0))))}, "--target-to"),
+        ({"source": Range(end=RangeEnd(text="in/other/0=0/1=0"))}, "--source-to"),
     ],
 )
 def test_a_range_that_is_none_is_wrong_input(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.core.copy.planner import Position, Range, SourceRequest
+from sluice.core.copy.planner import Range, RangeEnd, SourceRequest
 from sluice.core.events.digest import combine
 from sluice.core.values.model import StreamName
 from sluice.core.verify.verification import Result, What
@@ -143,7 +143,7 @@ def test_what_one_of_them_had_before_its_range_is_not_missing() -> None:
     """The copy took only the end of the second stream, and all of the other streams."""
     world = Stores().here
     cut = tuple((segment.id, 0) for segment in world.streams[SECOND].segments)
-    stores = Stores(Range(begin=Position(offsets=cut)))
+    stores = Stores(Range(begin=RangeEnd(offsets=cut)))
     found = stores.verified()
     assert (found.result, found.missing) == (Result.EQUAL, ())
     assert sum(one.source_index == 1 for one in found.segments) == len(cut)

@@ -13,7 +13,7 @@ from sluice.errors import ApiUnavailable
 from sluice.kube.api.cache import Mirror
 from sluice.kube.api.kinds import CONFIG_MAP, JOB, NAMESPACE, STREAM_COPY, STREAM_STORE
 from sluice.kube.api.names import COPY_ANNOTATION, Child, controls_name, owned, run_name
-from sluice.kube.copies.sweep import Sweep
+from sluice.kube.copies.sweep import CopySweep
 from sluice.kube.loop.served import ALL, Served
 from support.kube.api_server import ApiServer
 from support.reconcile.copies import UID
@@ -74,7 +74,7 @@ def sweep(server: ApiServer, served: Served = ALL, *, lag: bool = False) -> int:
     for kind in (JOB,) if lag else (JOB, STREAM_COPY, STREAM_STORE):
         for body in server.all(kind):
             mirror.see(kind, body, gone=False)
-    return asyncio.run(Sweep(server.api, mirror, served).round())
+    return asyncio.run(CopySweep(server.api, mirror, served).round())
 
 
 def left(server: ApiServer) -> list[str]:
@@ -238,7 +238,7 @@ def test_what_works_for_a_copy_goes_as_soon_as_the_copy_is_gone(server: ApiServe
     """A user has removed its finalizer. A copy without a driver elsewhere causes no work."""
 
     async def gone(body: Object) -> None:
-        found = Sweep(server.api, Mirror())
+        found = CopySweep(server.api, Mirror())
         found.gone(STREAM_COPY, body)
         task = asyncio.create_task(found.follow())
         for _ in range(100):

@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice.api.kinds.streamcopy import StreamCopy
 from sluice.core.follow.lag import Followed
-from sluice.core.values.wish import Claim, Wish, consent
+from sluice.core.values.wish import SealClaim, Wish, consent
 from sluice.kube.copies.following import is_wished
 from support.cases.resources import COPY
 
@@ -24,7 +24,7 @@ def resource(**spec: Any) -> StreamCopy:
 
 def seen(wish: Wish, *claims: tuple[int, str]) -> Followed:
     """Make the content of a journal."""
-    return Followed(wish=wish, claims=tuple(Claim(ID, *one) for one in claims))
+    return Followed(wish=wish, claims=tuple(SealClaim(ID, *one) for one in claims))
 
 
 def test_a_wish_is_written_until_the_journal_has_it() -> None:

@@ -15,11 +15,11 @@ from sluice.core.reconcile.queries import verifying
 from sluice.core.reconcile.queries.status import QueryStatus
 from sluice.core.reconcile.queries.world import (
     DropLive,
-    Protect,
+    ProtectQuery,
     QueryDecision,
     StartDriver,
     StopDriver,
-    Unprotect,
+    UnprotectQuery,
 )
 from sluice.core.reconcile.shared.conditions import Saying
 from sluice.core.reconcile.shared.jobs import JobPhase
@@ -82,7 +82,7 @@ def _about_driver(query: QuerySeen, world: QueryWorld) -> QueryDecision:
     if query.settled and (job is None or not job.active):
         done = query.once and query.status.last_failure is None
         free = query.finalizer and done and not query.spec.live
-        return QueryDecision(status=status.unchanged(), actions=(Unprotect(),) * free)
+        return QueryDecision(status=status.unchanged(), actions=(UnprotectQuery(),) * free)
     decision = _decide(query, world, status, job)
     return replace(decision, actions=(*late, *decision.actions))
 
@@ -114,18 +114,18 @@ def _deleted(query: QuerySeen, world: QueryWorld, status: QueryStatus) -> QueryD
         return QueryDecision(status=status.unchanged())
     stops = tuple(StopDriver(job.name) for job in world.jobs if not job.deleting)
     if query.force_orphan:
-        return QueryDecision(status=status.unchanged(), actions=(*stops, Unprotect()))
+        return QueryDecision(status=status.unchanged(), actions=(*stops, UnprotectQuery()))
     said = status.working(Saying("Deleting", "The driver is being stopped. The results stay."))
     if world.jobs or world.pods:
         return QueryDecision(status=said, actions=stops, again=POLL_SECONDS)
     if not query.spec.live:
-        return QueryDecision(status=said, actions=(Unprotect(),))
+        return QueryDecision(status=said, actions=(UnprotectQuery(),))
     ready = query.status.condition(ConditionType.READY)
     if ready is not None and ready.message.startswith(_CANNOT):
         said = status.unchanged()  # until it can be deleted
     else:
         said = status.working(Saying("Deleting", "The streams of live sinks are being deleted."))
-    return QueryDecision(status=said, actions=(DropLive(), Unprotect()))
+    return QueryDecision(status=said, actions=(DropLive(), UnprotectQuery()))
 
 
 def _decide(
@@ -182,7 +182,7 @@ def _is_stale(query: QuerySeen) -> bool:
 def _running(
     query: QuerySeen, world: QueryWorld, status: QueryStatus, job: JobSeen
 ) -> QueryDecision:
-    guard: tuple[QueryAction, ...] = () if query.finalizer else (Protect(),)
+    guard: tuple[QueryAction, ...] = () if query.finalizer else (ProtectQuery(),)
     stop = (StopDriver(job.name),)
     if job.outdated:
         said = Saying("Restarting", "The spec was changed: the query goes on with the new one.")
@@ -232,7 +232,7 @@ def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision
     if job.phase is JobPhase.SUCCEEDED and query.once:
         said = status.done(job.attempt)
         free = query.finalizer and not query.spec.live
-        return QueryDecision(status=said, actions=(Unprotect(),) * free)
+        return QueryDecision(status=said, actions=(UnprotectQuery(),) * free)
     trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
     if query.asked:  # maybe after this end, which no look had seen
         status.still_asked()
@@ -263,7 +263,7 @@ def _begin(
     said = Saying("Starting", "The driver starts.")
     return QueryDecision(
         status=status.working(said),
-        actions=(Protect(), StartDriver(attempt)),
+        actions=(ProtectQuery(), StartDriver(attempt)),
         again=POLL_SECONDS,
     )
 

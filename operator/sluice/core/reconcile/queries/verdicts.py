@@ -31,7 +31,7 @@ another reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class VerificationStep:
     """What a verification needs now.
 
     Attributes:
@@ -54,7 +54,7 @@ def seconds_until(time: datetime | None, now: datetime) -> float | None:
     return min(max(0.05, (time - now).total_seconds()), LONGEST_WAIT)
 
 
-def ended(known: QueryVerificationStatus, job: JobSeen, now: datetime) -> Step:
+def ended(known: QueryVerificationStatus, job: JobSeen, now: datetime) -> VerificationStep:
     """Write the end of a Job."""
     found = job.recount
     if found is None:
@@ -96,7 +96,7 @@ def not_run(
     now: datetime,
     message: str,
     actions: tuple[QueryAction, ...] = (),
-) -> Step:
+) -> VerificationStep:
     """End a verification that has compared nothing."""
     last = ""
     if known.last_success_time is not None:
@@ -112,10 +112,10 @@ def _over(
     result: str,
     verdict: tuple[Tri, Saying],
     message: str | None = None,
-) -> Step:
+) -> VerificationStep:
     end = {"result": result, "message": message or verdict[1].message, "completion_time": now}
     over = known.model_copy(update=end)
-    return Step(known=over, again=seconds_until(over.next_time, now), verdict=verdict)
+    return VerificationStep(known=over, again=seconds_until(over.next_time, now), verdict=verdict)
 
 
 def outdated(

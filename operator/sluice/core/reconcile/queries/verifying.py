@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.status.common import ConditionType, ObjectRef
 from sluice.api.status.query_status import QueryVerificationStatus
-from sluice.core.reconcile.queries.verdicts import Step, ended, not_run, outdated, seconds_until
+from sluice.core.reconcile.queries.verdicts import (
+    VerificationStep,
+    ended,
+    not_run,
+    outdated,
+    seconds_until,
+)
 from sluice.core.reconcile.queries.world import StartVerifier, StopVerifier, TellVerification
 from sluice.core.reconcile.shared import conditions
 from sluice.core.reconcile.shared.conditions import Saying
@@ -152,7 +158,7 @@ def _next(
     status: StreamQueryStatus,
     known: QueryVerificationStatus,
     trouble: Trouble | None,
-) -> Step:
+) -> VerificationStep:
     """Decide about the verification alone. `status` is that to write."""
     if query.verify_due is None:  # else it stays, until the verification begins
         known = known.model_copy(update={"next_time": query.verify_later})
@@ -161,7 +167,9 @@ def _next(
         known = known.model_copy(update={"schedule_error": bad})
         if bad is not None:
             said = Saying("VerificationNotRun", f"No verification is ever due. {bad}")
-            return Step(known=known, actions=(TellVerification(said),), again=POLL_SECONDS)
+            return VerificationStep(
+                known=known, actions=(TellVerification(said),), again=POLL_SECONDS
+            )
     if known.under_way:
         return _under_way(query, world, known, trouble)
     # One that was given up has an end in the status before its Job is deleted.
@@ -170,11 +178,11 @@ def _next(
         if known.message and known.message.startswith(_WAITS):
             known = known.model_copy(update={"message": None})
         again = POLL_SECONDS if late else seconds_until(known.next_time, world.now)
-        return Step(known=known, actions=late, again=again)
+        return VerificationStep(known=known, actions=late, again=again)
     waits_for = _waits_for(query, world, status, trouble)
     if waits_for is not None:
         waiting = known.model_copy(update={"message": f"{_WAITS}{waits_for}"})
-        return Step(known=waiting, actions=late, again=WAIT_SECONDS)
+        return VerificationStep(known=waiting, actions=late, again=WAIT_SECONDS)
     most = known.number + _MOST_AHEAD
     numbers = [one.attempt for one in world.verifiers if one.attempt <= most]
     number = max([known.number, *numbers]) + 1
@@ -189,7 +197,7 @@ def _next(
         next_time=query.verify_later,
         schedule_error=known.schedule_error,
     )
-    return Step(
+    return VerificationStep(
         known=begun,
         actions=(*_cleared(query, world, known), StartVerifier(number)),
         again=POLL_SECONDS,
@@ -232,7 +240,7 @@ def _waits_for(
 
 def _under_way(
     query: QuerySeen, world: QueryWorld, known: QueryVerificationStatus, trouble: Trouble | None
-) -> Step:
+) -> VerificationStep:
     """Decide about a verification that has begun."""
     name = verifier_name(query.uid, known.number)
     job = next((one for one in world.verifiers if one.name == name), None)
@@ -247,13 +255,13 @@ def _under_way(
     if job is None:  # not made yet, or deleted by another client
         if trouble is not None:
             waiting = known.model_copy(update={"message": str(trouble)})
-            return Step(known=waiting, actions=others, again=WAIT_SECONDS)
+            return VerificationStep(known=waiting, actions=others, again=WAIT_SECONDS)
         made = (*others, StartVerifier(known.number))
-        return Step(known=known, actions=made, again=POLL_SECONDS)
+        return VerificationStep(known=known, actions=made, again=POLL_SECONDS)
     waited = (world.now - (known.start_time or world.now)).total_seconds()
     again = min(max(POLL_SECONDS, waited / 10), LOOK_SECONDS)
     said = known.model_copy(update={"message": _words(job)})
-    return Step(known=said, actions=others, again=again)
+    return VerificationStep(known=said, actions=others, again=again)
 
 
 def _hopeless(

@@ -121,12 +121,12 @@ class QueryWorld:
 
 
 @dataclass(frozen=True, slots=True)
-class Protect:
+class ProtectQuery:
     """Set the finalizers on the query and on its StreamStores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unprotect:
+class UnprotectQuery:
     """Remove the query's finalizer."""
 
 
@@ -171,8 +171,8 @@ class TellVerification:
 
 
 QueryAction = (
-    Protect
-    | Unprotect
+    ProtectQuery
+    | UnprotectQuery
     | StartDriver
     | StopDriver
     | DropLive

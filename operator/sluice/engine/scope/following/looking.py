@@ -60,7 +60,7 @@ A = TypeVar("A")
 
 
 @dataclass(slots=True)
-class LiveStream:
+class LiveState:
     """A stream that is live, as it was seen last.
 
     Attributes:
@@ -126,7 +126,7 @@ class Looks:
     """
 
     def __init__(self, source: Source, target: Store) -> None:
-        self.live: dict[int, LiveStream] = {}
+        self.live: dict[int, LiveState] = {}
         self.staged: dict[int, int] = {}
         self._source = source
         self._target = target
@@ -201,7 +201,7 @@ class Looks:
         course = course_of(journal, lambda index: proved(journal, index))
         unknown = [None] * len(course.ways)
         at = reader.name, reader.end
-        self.live[place] = LiveStream(plan, course, at, [*unknown], [*unknown])
+        self.live[place] = LiveState(plan, course, at, [*unknown], [*unknown])
 
     def _ask(self) -> None:
         """Ask how far the streams are that are live, those first that were asked long ago."""

@@ -38,7 +38,7 @@ _WHOLE: Final = -1
 """Stands for the segments of a stream that is not live yet."""
 
 
-class _Seen(NamedTuple):
+class _SeenStreams(NamedTuple):
     """The streams that have not ended, by their places.
 
     Attributes:
@@ -137,7 +137,7 @@ class FollowedScopeWatch:
         self._looks.look(items, [] if state.stopped else left)
         return self._progress(state, self._seen(state, left))
 
-    def _seen(self, state: ScopeState, left: list[int]) -> _Seen:
+    def _seen(self, state: ScopeState, left: list[int]) -> _SeenStreams:
         """Return what the last look has shown.
 
         A stream that was not looked at yet is most likely live where the whole is.
@@ -147,9 +147,9 @@ class FollowedScopeWatch:
         others = [place for place in left if place not in reaches]
         coming = [place for place in others if place in staged or not state.live]
         missing = {place: max(0, items[place].bytes - staged.get(place, 0)) for place in coming}
-        return _Seen(reaches, missing, len(others) - len(coming), state.live)
+        return _SeenStreams(reaches, missing, len(others) - len(coming), state.live)
 
-    def _progress(self, state: ScopeState, seen: _Seen) -> Progress:
+    def _progress(self, state: ScopeState, seen: _SeenStreams) -> Progress:
         reaches, results = seen.reaches.values(), state.results.values()
         copied = sum(one.bytes for one in results if one.state is StreamState.COPIED)
         position = copied + sum(reach.position for reach in reaches)
@@ -181,7 +181,7 @@ class FollowedScopeWatch:
             follow=follow,
         )
 
-    def _streams(self, state: ScopeState, seen: _Seen) -> FollowedStreams:
+    def _streams(self, state: ScopeState, seen: _SeenStreams) -> FollowedStreams:
         """Count the streams, and name those that failed."""
         counts = state.counts
         ended = Counter(one.ended for one in state.results.values())
@@ -201,7 +201,7 @@ class FollowedScopeWatch:
             failures=tuple(sorted(failures, key=lambda one: one.stream)[:FAILURES]),
         )
 
-    def _results(self, state: ScopeState, seen: _Seen) -> tuple[StreamResult, ...]:
+    def _results(self, state: ScopeState, seen: _SeenStreams) -> tuple[StreamResult, ...]:
         """Return all streams, for people. They are made anew if some have joined, or changed."""
         key = state.run, state.known, len(state.results), frozenset(seen.missing)
         if self._told[0] != key:
@@ -214,7 +214,7 @@ class FollowedScopeWatch:
             self._told = key, results
         return self._told[1]
 
-    def _worst(self, state: ScopeState, seen: _Seen, now: float) -> tuple[StreamLag, ...]:
+    def _worst(self, state: ScopeState, seen: _SeenStreams, now: float) -> tuple[StreamLag, ...]:
         """Return the streams that are furthest behind: whose missing bytes are oldest, or most."""
         ages: dict[int, float] = {}
         for (place, _), age in self._behind.ages(now, seen.has).items():
@@ -227,7 +227,7 @@ class FollowedScopeWatch:
         )
 
 
-def _known(age: Age, seen: _Seen) -> Age:
+def _known(age: Age, seen: _SeenStreams) -> Age:
     """Return an age, which is not certain while some streams were not looked at."""
     return age._replace(certain=age.certain and not seen.unknown)
 

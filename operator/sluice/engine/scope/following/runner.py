@@ -23,7 +23,7 @@ from sluice.engine.follow.work import FollowWork
 from sluice.engine.scope.following.joining import Joiner
 from sluice.engine.scope.following.parking import Parking
 from sluice.engine.scope.following.queue import FollowQueue
-from sluice.engine.scope.following.turns import PACE, Pace, Rested, Turns
+from sluice.engine.scope.following.turns import PACE, LookPace, Rested, Turns
 from sluice.engine.scope.runner import ENDING_SECONDS, ScopeRunner
 from sluice.errors import InvalidSpec, SluiceError
 
@@ -73,7 +73,7 @@ class FollowRunner(ScopeRunner):
         target: Place,
         wish: Wish | None = None,
         key: str = "",
-        pace: Pace = PACE,
+        pace: LookPace = PACE,
         clock: Clock = time,
         following: Mapping[str, Any] | None = None,
         **how: Any,

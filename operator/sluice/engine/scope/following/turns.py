@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.engine.tasks.work import Listener, Work
 
 
-class Pace(NamedTuple):
+class LookPace(NamedTuple):
     """How often what is looked at, in seconds.
 
     Attributes:
@@ -37,7 +37,7 @@ class Pace(NamedTuple):
     again: Sequence[float] = (30.0, 60.0, 120.0, 300.0, 600.0)
 
 
-PACE: Final = Pace()
+PACE: Final = LookPace()
 
 
 class Rested(BaseException):

@@ -47,7 +47,7 @@ _MOST_EVENTS: Final = (1 << 31) - 1
 """Events in a block, at most: their number is an int32 (`WireCommands.AppendBlockEnd`)."""
 
 
-class _Open(NamedTuple):
+class _OpenAppend(NamedTuple):
     """A connection set up for a writer's appends.
 
     Attributes:
@@ -267,7 +267,7 @@ def _checked(data: Buffer) -> memoryview:
     return block
 
 
-def _set_up(transport: Transport, name: str, writer: UUID) -> _Open:
+def _set_up(transport: Transport, name: str, writer: UUID) -> _OpenAppend:
     """Set an append up. Use a new token if the store does not accept the first."""
     first = True
     while True:
@@ -280,7 +280,7 @@ def _set_up(transport: Transport, name: str, writer: UUID) -> _Open:
             first = False
 
 
-def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _Open:
+def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _OpenAppend:
     token, life = transport.token(name, TokenAccess.READ_WRITE)
     until = monotonic() + life
     timeout = transport.timeouts.call
@@ -290,7 +290,7 @@ def _try_to_set_up(transport: Transport, name: str, writer: UUID) -> _Open:
     except BaseException:
         connection.close()
         raise
-    return _Open(connection, last, until)
+    return _OpenAppend(connection, last, until)
 
 
 def _last_number(

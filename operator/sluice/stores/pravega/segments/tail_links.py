@@ -28,7 +28,7 @@ _CALM: Final = 10.0
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class TailWatch:
     """A segment that is followed.
 
     Attributes:
@@ -46,7 +46,7 @@ class Watch:
 
     name: str
     offset: int
-    link: Link | None = None
+    link: TailLink | None = None
     portion: Portion = field(default_factory=Portion)
     reading: bool = False
     barren: float = -inf
@@ -57,7 +57,7 @@ class Watch:
 
 
 @dataclass(slots=True, eq=False)
-class Link:
+class TailLink:
     """A connection to a segment store.
 
     Attributes:
@@ -75,10 +75,10 @@ class Link:
     peer: Endpoint
     made: float
     pinged: float = -inf
-    watches: set[Watch] = field(default_factory=set)
-    waiting: dict[int, Watch] = field(default_factory=dict)
+    watches: set[TailWatch] = field(default_factory=set)
+    waiting: dict[int, TailWatch] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
-    unasked: deque[Watch] = field(default_factory=deque)
+    unasked: deque[TailWatch] = field(default_factory=deque)
 
     @property
     def is_calm(self) -> bool:
@@ -91,7 +91,7 @@ class Link:
         return self.pinged > self.connection.heard
 
 
-class Links:
+class TailLinks:
     """The connections to segment stores, one for each.
 
     Args:
@@ -103,28 +103,28 @@ class Links:
         self._stall = transport.timeouts.stall
         self._every = min(_KEEP_ALIVE, self._stall / 2)
         self._selector = selectors.DefaultSelector()
-        self._links: dict[Endpoint, Link] = {}
+        self._links: dict[Endpoint, TailLink] = {}
 
-    def __iter__(self) -> Iterator[Link]:
+    def __iter__(self) -> Iterator[TailLink]:
         """Iterate over the connections, which may be removed meanwhile."""
         return iter(list(self._links.values()))
 
-    def to(self, peer: Endpoint) -> Link:
+    def to(self, peer: Endpoint) -> TailLink:
         """Return the connection to a segment store, and connect to it if there is none."""
         link = self._links.get(peer)
         if link is None:
             connection = self._transport.dial(peer)
-            link = self._links[peer] = Link(connection, peer, monotonic())
+            link = self._links[peer] = TailLink(connection, peer, monotonic())
             self._selector.register(connection, selectors.EVENT_READ, link)
         return link
 
-    def ready(self, seconds: float) -> Iterable[Link]:
+    def ready(self, seconds: float) -> Iterable[TailLink]:
         """Return the connections on which messages are. Wait for one, at most so many seconds."""
         early = {link.peer: link for link in self._links.values() if link.connection.has_early}
         ready = self._selector.select(0 if early else max(0.0, seconds))
         return (early | {key.data.peer: key.data for key, _ in ready}).values()
 
-    def check(self, link: Link) -> None:
+    def check(self, link: TailLink) -> None:
         """Send a KeepAlive if it is time for one.
 
         Raises:
@@ -138,13 +138,13 @@ class Links:
         link.pinged = now
         link.connection.send(KeepAlive(), self._transport.timeouts.call)
 
-    def due(self, link: Link) -> float:
+    def due(self, link: TailLink) -> float:
         """Return when a connection is to be checked."""
         if link.is_unanswered:
             return link.pinged + self._stall - self._every
         return max(link.connection.heard, link.pinged) + self._every
 
-    def remove(self, link: Link) -> bool:
+    def remove(self, link: TailLink) -> bool:
         """Hang up; False if that was done before."""
         if self._links.get(link.peer) is not link:
             return False

@@ -35,7 +35,7 @@ from sluice.errors import (
 from sluice.stores import deadline
 from sluice.stores.pravega.names import TokenAccess, owner_of
 from sluice.stores.pravega.segments.portions import LEAST, Portions
-from sluice.stores.pravega.segments.tail_links import Link, Links, Watch
+from sluice.stores.pravega.segments.tail_links import TailLink, TailLinks, TailWatch
 from sluice.stores.pravega.wire.messages import (
     GetSegmentInfo,
     ReadSegment,
@@ -74,11 +74,11 @@ class SegmentTails:
     def __init__(self, transport: Transport, *, most: int) -> None:
         self._transport = transport
         self._portions = Portions(most)
-        self._links = Links(transport)
-        self._watches: dict[str, Watch] = {}
-        self._queued: list[Watch] = []
+        self._links = TailLinks(transport)
+        self._watches: dict[str, TailWatch] = {}
+        self._queued: list[TailWatch] = []
         self._came: list[Arrived | Ended | Broken] = []
-        self._taken: list[Watch] = []
+        self._taken: list[TailWatch] = []
 
     def watch(self, name: str, offset: int) -> None:
         """Read a segment from `offset` on; see `Tails.watch`. The next `take` asks for it."""
@@ -87,7 +87,7 @@ class SegmentTails:
         if offset < 0:
             raise ValueError(f"a segment has no byte {offset}")
         owner_of(name)  # ValueError: it is no name of a segment
-        self._watches[name] = watch = Watch(name, offset)
+        self._watches[name] = watch = TailWatch(name, offset)
         self._queued.append(watch)
 
     def pause(self, name: str) -> None:
@@ -152,7 +152,7 @@ class SegmentTails:
                 link.unasked.extend(watches)
                 self._ask_states(link)
 
-    def _placed(self, watches: list[Watch]) -> Iterable[tuple[Endpoint, list[Watch]]]:
+    def _placed(self, watches: list[TailWatch]) -> Iterable[tuple[Endpoint, list[TailWatch]]]:
         """Group segments by their segment stores. Break those whose store cannot be found."""
         try:
             owners = self._transport.owners([watch.name for watch in watches])
@@ -163,20 +163,20 @@ class SegmentTails:
                 return ()
             half = len(watches) // 2  # one segment may be refused, and the others not
             return (*self._placed(watches[:half]), *self._placed(watches[half:]))
-        placed: defaultdict[Endpoint, list[Watch]] = defaultdict(list)
+        placed: defaultdict[Endpoint, list[TailWatch]] = defaultdict(list)
         for watch, owner in zip(watches, owners, strict=True):
             placed[owner].append(watch)
         return placed.items()
 
-    def _ask_states(self, link: Link) -> None:
+    def _ask_states(self, link: TailLink) -> None:
         while link.unasked and len(link.asked) < _STATES:
             self._ask_state(link.unasked.popleft())
 
-    def _ask_state(self, watch: Watch) -> None:
+    def _ask_state(self, watch: TailWatch) -> None:
         watch.reading = False
         self._ask(watch, lambda request, token: GetSegmentInfo(request, watch.name, token))
 
-    def _read(self, watch: Watch) -> None:
+    def _read(self, watch: TailWatch) -> None:
         """Ask for the next bytes of a segment, unless it is paused."""
         watch.owed = watch.paused
         if watch.paused:
@@ -188,7 +188,7 @@ class SegmentTails:
             lambda request, token: ReadSegment(watch.name, watch.offset, size, token, request),
         )
 
-    def _ask(self, watch: Watch, message: Callable[[int, str], Message]) -> None:
+    def _ask(self, watch: TailWatch, message: Callable[[int, str], Message]) -> None:
         """Send a request about a segment."""
         link = watch.link
         if link is None:
@@ -223,7 +223,7 @@ class SegmentTails:
             except BackendError as error:
                 self._lose(link, error)
 
-    def _answer(self, link: Link, message: Message) -> None:
+    def _answer(self, link: TailLink, message: Message) -> None:
         """Take in an answer.
 
         Raises:
@@ -248,7 +248,7 @@ class SegmentTails:
             raise ProtocolError(f"{link.peer} sent {message.TYPE.name}, which nothing asked for")
         self._ask_states(link)
 
-    def _begin(self, watch: Watch, state: StreamSegmentInfo) -> None:
+    def _begin(self, watch: TailWatch, state: StreamSegmentInfo) -> None:
         """Read a segment whose state was told."""
         name, at = watch.name, watch.offset
         watch.renewed = False
@@ -269,7 +269,7 @@ class SegmentTails:
             self._portions.set_behind(watch.portion, behind=state.length - at > LEAST)
             self._read(watch)
 
-    def _take_in(self, watch: Watch, reply: SegmentRead) -> None:
+    def _take_in(self, watch: TailWatch, reply: SegmentRead) -> None:
         """Hand on the bytes of a segment.
 
         Raises:
@@ -288,7 +288,7 @@ class SegmentTails:
         elif not reply.data:
             self._ask_again(watch)
 
-    def _refused(self, watch: Watch, refusal: Refusal) -> None:
+    def _refused(self, watch: TailWatch, refusal: Refusal) -> None:
         if isinstance(refusal, SegmentIsSealed):  # while the read waited
             self._ask_again(watch)
             return
@@ -299,7 +299,7 @@ class SegmentTails:
         else:
             self._break(watch, error)
 
-    def _ask_again(self, watch: Watch) -> None:
+    def _ask_again(self, watch: TailWatch) -> None:
         """Repeat a read that was answered without bytes, unless that happens all the time."""
         before, watch.barren = watch.barren, monotonic()
         if watch.barren - before < _PACE:
@@ -310,7 +310,7 @@ class SegmentTails:
 
     # Silence, and ends
 
-    def _due(self, link: Link) -> float:
+    def _due(self, link: TailLink) -> float:
         """Return when a connection is to be checked."""
         oldest = next(iter(link.asked.values()), inf)
         return min(self._links.due(link), oldest + self._transport.timeouts.call)
@@ -331,7 +331,7 @@ class SegmentTails:
                 watch.late = True
             self._ask_states(link)
 
-    def _lose(self, link: Link, error: BackendError) -> None:
+    def _lose(self, link: TailLink, error: BackendError) -> None:
         """Give a connection up. Connect anew if it served for a while, else break its segments."""
         if not self._links.remove(link):
             return
@@ -350,18 +350,18 @@ class SegmentTails:
         for each in (link.watches, link.waiting, link.asked, link.unasked):
             each.clear()
 
-    def _explained(self, watch: Watch, error: BackendError) -> BackendError:
+    def _explained(self, watch: TailWatch, error: BackendError) -> BackendError:
         return self._transport.recover(watch.name, TokenAccess.READ, error, first=not watch.renewed)
 
-    def _end(self, watch: Watch) -> None:
+    def _end(self, watch: TailWatch) -> None:
         self._came.append(Ended(watch.name, watch.offset))
         self._forget(watch)
 
-    def _break(self, watch: Watch, error: BackendError) -> None:
+    def _break(self, watch: TailWatch, error: BackendError) -> None:
         self._came.append(Broken(watch.name, error))
         self._forget(watch)
 
-    def _forget(self, watch: Watch) -> None:
+    def _forget(self, watch: TailWatch) -> None:
         """Watch a segment no more."""
         self._portions.give_back(watch.portion)
         if watch.link is not None:

@@ -11,10 +11,10 @@ import pytest
 from sluice import errors
 from sluice.core.reconcile.queries.world import (
     DropLive,
-    Protect,
+    ProtectQuery,
     StartDriver,
     StopDriver,
-    Unprotect,
+    UnprotectQuery,
 )
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
@@ -47,7 +47,7 @@ def status(query: QueryRecorder) -> dict[str, Any]:
 def test_a_query_is_protected_before_its_driver_starts(query: QueryRecorder) -> None:
     """The status reports the attempt before its Job is made."""
     decision = query.look()
-    assert decision.actions == (Protect(), StartDriver(1))
+    assert decision.actions == (ProtectQuery(), StartDriver(1))
     assert (query.reason, status(query)["attempts"]) == ("Starting", 1)
     assert status(query)["jobRef"] == {"name": job_of(query)}
     assert status(query)["result"] == "local: in/counts"
@@ -81,7 +81,7 @@ def test_a_failed_driver_is_made_again_later_each_time(query: QueryRecorder) -> 
         waits.append(decision.again)
         assert query.look().actions == ()
         query.later(decision.again + 1)
-        assert query.look().actions == (Protect(), StartDriver(attempt + 1))
+        assert query.look().actions == (ProtectQuery(), StartDriver(attempt + 1))
     assert waits == sorted(waits)
     assert waits[0] < waits[-1]
 
@@ -110,7 +110,7 @@ def test_no_driver_is_made_in_vain(query: QueryRecorder, error: errors.SluiceErr
     assert query.look().actions == ()
     assert query.reason == said
     query.change(onChange="Restart")
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_request_makes_another_attempt(query: QueryRecorder) -> None:
@@ -118,7 +118,7 @@ def test_a_request_makes_another_attempt(query: QueryRecorder) -> None:
     query.start()
     query.end(CHANGED)
     query.request("now")
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
     assert status(query)["lastHandledRequestedAt"] == "now"
 
 
@@ -134,7 +134,7 @@ def test_a_changed_query_gets_another_driver_once_the_first_is_gone(query: Query
     assert query.look().actions == ()
     query.jobs = ()
     assert query.look(pods=1).actions == ()
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_an_old_failure_of_another_spec_counts_no_more(query: QueryRecorder) -> None:
@@ -144,7 +144,7 @@ def test_an_old_failure_of_another_spec_counts_no_more(query: QueryRecorder) -> 
     query.change(query={"sql": "SELECT event FROM clicks"})
     (job,) = query.jobs
     query.jobs = (replace(job, outdated=True),)
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_suspended_query_runs_nothing_and_goes_on(query: QueryRecorder) -> None:
@@ -160,7 +160,7 @@ def test_a_suspended_query_runs_nothing_and_goes_on(query: QueryRecorder) -> Non
     query.look()
     assert query.reason == "Suspended"
     query.change(suspend=False)
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_store_that_is_away_is_left_to_the_driver(query: QueryRecorder) -> None:
@@ -191,7 +191,7 @@ def test_a_missing_claim_is_looked_for_again(query: QueryRecorder) -> None:
     assert decision.again is not None
     assert decision.again <= 30
     assert status(query).get("attempts") == 0
-    assert query.look().actions == (Protect(), StartDriver(1))
+    assert query.look().actions == (ProtectQuery(), StartDriver(1))
 
 
 def test_a_query_that_ends_lets_its_stores_go() -> None:
@@ -201,7 +201,7 @@ def test_a_query_that_ends_lets_its_stores_go() -> None:
     query.write()
     assert query.reason == "Running"
     query.becomes(JobPhase.SUCCEEDED)
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
     assert query.reason == "Completed"
     query.jobs = ()
     query.later(1e6)
@@ -217,7 +217,7 @@ def test_a_deleted_query_goes_when_its_driver_is_gone(query: QueryRecorder) -> N
     assert query.look(pods=1).actions == (StopDriver(job_of(query)),)
     query.jobs = ()
     assert query.look(pods=1).actions == ()
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
 
 
 def test_a_forced_orphan_goes_at_once(query: QueryRecorder) -> None:
@@ -225,7 +225,7 @@ def test_a_forced_orphan_goes_at_once(query: QueryRecorder) -> None:
     query.start()
     query.body["metadata"]["annotations"] = {"sluice.dev/force-orphan": "true"}
     query.delete()
-    assert query.look(pods=1).actions == (StopDriver(job_of(query)), Unprotect())
+    assert query.look(pods=1).actions == (StopDriver(job_of(query)), UnprotectQuery())
 
 
 def test_a_job_that_a_killed_operator_left_is_stopped(query: QueryRecorder) -> None:
@@ -270,7 +270,7 @@ def test_the_streams_of_live_sinks_go_with_the_query_and_after_its_driver() -> N
     assert query.look().actions == (StopDriver(job_of(query)),)
     query.jobs = ()
     assert query.look(pods=1).actions == ()
-    assert query.look().actions == (DropLive(), Unprotect())
+    assert query.look().actions == (DropLive(), UnprotectQuery())
     query.body["metadata"]["finalizers"] = [QUERY_FINALIZER]  # the first action failed
     failed = query.fail(errors.StoreUnavailable("the store does not answer"))
     assert failed.again is not None
@@ -278,7 +278,7 @@ def test_the_streams_of_live_sinks_go_with_the_query_and_after_its_driver() -> N
         "cannot be deleted yet: the store does not answer"
         in status(query)["conditions"][0]["message"]
     )
-    assert query.look().actions == (DropLive(), Unprotect())
+    assert query.look().actions == (DropLive(), UnprotectQuery())
     assert "cannot be deleted yet" in status(query)["conditions"][0]["message"]  # until it works
 
 
@@ -293,12 +293,12 @@ def test_a_query_with_an_end_keeps_its_live_sinks_until_it_is_deleted() -> None:
     assert query.look().actions == ()
     query.delete()
     query.jobs = ()
-    assert query.look().actions == (DropLive(), Unprotect())
+    assert query.look().actions == (DropLive(), UnprotectQuery())
     query = QueryRecorder("counts", mode="Once")
     query.start()
     query.write()
     query.becomes(JobPhase.SUCCEEDED)
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
 
 
 def test_live_sinks_of_an_orphaned_query_stay() -> None:
@@ -308,7 +308,7 @@ def test_live_sinks_of_an_orphaned_query_stay() -> None:
     query.jobs = ()
     query.delete()
     query.body["metadata"].setdefault("annotations", {})[FORCE_ORPHAN] = "true"
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
 
 
 def test_the_status_has_what_the_last_batch_says() -> None:

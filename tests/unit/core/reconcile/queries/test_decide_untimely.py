@@ -9,7 +9,12 @@ import pytest
 
 from sluice import errors
 from sluice.core.reconcile.queries.decide import POLL_SECONDS
-from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
+from sluice.core.reconcile.queries.world import (
+    ProtectQuery,
+    StartDriver,
+    StopDriver,
+    UnprotectQuery,
+)
 from sluice.core.reconcile.shared.jobs import JobPhase, job_name
 from sluice.core.values.trouble import Trouble
 from support.situations.query_recorder import QueryRecorder
@@ -54,7 +59,7 @@ def test_a_changed_spec_that_cannot_run_is_said_and_the_old_one_runs_no_more(
     query.jobs = ()
     assert query.look(hindrance=NO_PROFILE).actions == ()
     assert query.reason == "ProfileNotFound"
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_settings_that_change_leave_a_running_query_alone(query: QueryRecorder) -> None:
@@ -120,7 +125,7 @@ def test_a_request_that_comes_while_a_store_is_away_is_heard() -> None:
     query.request("again")
     query.look(stores=(None, READY))
     assert query.reason == "StoreNotFound"
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_changed_query_is_not_completed_by_the_one_before_it() -> None:
@@ -133,7 +138,7 @@ def test_a_changed_query_is_not_completed_by_the_one_before_it() -> None:
     query.change(query=OTHER)
     query.look(hindrance=NO_PROFILE)
     assert query.reason == "ProfileNotFound"
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_lost_status_finds_the_number_of_the_last_attempt(query: QueryRecorder) -> None:
@@ -145,7 +150,7 @@ def test_a_lost_status_finds_the_number_of_the_last_attempt(query: QueryRecorder
     (job,) = query.jobs
     query.jobs = (replace(job, attempt=7, phase=JobPhase.FAILED),)
     query.body["status"] = {}
-    assert query.look().actions == (Protect(), StartDriver(8))
+    assert query.look().actions == (ProtectQuery(), StartDriver(8))
 
 
 def test_a_forged_number_of_an_attempt_begins_nothing_again_and_again(
@@ -164,7 +169,7 @@ def test_a_forged_number_of_an_attempt_begins_nothing_again_and_again(
     assert query.look(pods=1).actions == (StopDriver(job_of(query)),)
     query.jobs = (near,)
     assert query.look(pods=1).actions == ()
-    assert query.look().actions == (Protect(), StartDriver(6))
+    assert query.look().actions == (ProtectQuery(), StartDriver(6))
 
 
 def test_a_query_is_not_ready_while_its_pod_is_replaced(query: QueryRecorder) -> None:
@@ -192,7 +197,7 @@ def test_another_attempt_follows_one_that_was_superseded(query: QueryRecorder) -
     query.start()
     assert query.end(errors.QuerySuperseded("another attempt has begun")).again is not None
     query.later(1000)
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
 
 
 def test_a_killed_operator_leaves_no_store_protected() -> None:
@@ -205,7 +210,7 @@ def test_a_killed_operator_leaves_no_store_protected() -> None:
     query.look()
     query.jobs = ()
     query.body["metadata"]["finalizers"] = held
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
 
 
 def test_numbers_of_a_forged_ledger_fit_into_a_status(query: QueryRecorder) -> None:
@@ -243,5 +248,5 @@ def test_a_request_after_an_unseen_end_is_not_lost(query: QueryRecorder, *, away
         assert query.reason == "StoreNotFound"
     assert query.look().again == POLL_SECONDS
     assert query.reason == "QueryChanged"
-    assert query.look().actions == (Protect(), StartDriver(2))
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
     assert status(query)["lastHandledRequestedAt"] == "after the end"

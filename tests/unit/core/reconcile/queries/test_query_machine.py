@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice import errors
-from sluice.core.reconcile.queries.world import Protect, StartDriver, StopDriver, Unprotect
+from sluice.core.reconcile.queries.world import (
+    ProtectQuery,
+    StartDriver,
+    StopDriver,
+    UnprotectQuery,
+)
 from sluice.core.reconcile.shared.jobs import JobPhase, JobSeen, job_name
 from sluice.core.values.trouble import Trouble
 from sluice.kube.api.objects import QUERY_FINALIZER
@@ -112,9 +117,9 @@ class QueryMachine(RuleBasedStateMachine):
     def _perform(self, action: object, pods: int) -> None:
         meta = self.query.body["metadata"]
         match action:
-            case Protect():
+            case ProtectQuery():
                 meta["finalizers"] = [QUERY_FINALIZER]
-            case Unprotect():
+            case UnprotectQuery():
                 meta["finalizers"] = []
             case StopDriver(name):
                 job = self.cluster.jobs.get(name)

@@ -8,7 +8,7 @@ from sluice.core.reconcile.queries.world import (
     StartVerifier,
     StopVerifier,
     TellVerification,
-    Unprotect,
+    UnprotectQuery,
 )
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
@@ -58,7 +58,7 @@ def test_a_query_that_is_done_stays_so_if_its_finalizer_cannot_be_removed() -> N
     failed = query.fail(errors.ApiUnavailable("no answer"))
     assert failed.again is not None
     assert query.reason == "Completed"
-    assert query.look().actions == (Unprotect(),)
+    assert query.look().actions == (UnprotectQuery(),)
 
 
 def test_a_job_that_was_given_up_is_deleted_though_the_operator_was_killed() -> None:

@@ -17,7 +17,7 @@ READ_AGAIN: Final = timedelta(seconds=30)
 """Time after which unchanged progress is written again, to show that it was read."""
 
 
-class Place(Protocol):
+class StatusPlace(Protocol):
     """A stream, a scope, or an archive: its StreamStore, and its name there."""
 
     @property
@@ -31,7 +31,7 @@ class Place(Protocol):
         ...
 
 
-def place(one: Place) -> str:
+def place(one: StatusPlace) -> str:
     """Name a stream, a scope or an archive with its store, for a table."""
     return f"{one.store}/{one.title}"
 
