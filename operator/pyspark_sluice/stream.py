@@ -101,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a query without a checkpoint begins."""
         return located(self._source, self._options.starting_position).to_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
         """Return the limit of the options. Spark has no limit of events and bytes together."""
         options = self._options
         if options.max_events_per_trigger is not None:
@@ -110,6 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(options.max_bytes_per_trigger)
         return ReadAllAvailable()
 
+    # PySpark's name.
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the offset up to which the next batch reads.
 
@@ -132,11 +133,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return Limit(bytes=limit.max_bytes, events=options.max_events_per_trigger)
         raise InvalidSpec(f"there is no limit {type(limit).__name__} for streams")
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
         """End at the present tail. What comes later is for the next run."""
         self._target = self._source.tail()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
         """Return the present tail, with the bytes from the last planned batch to it.
 
         Spark shows it in the progress of the query, as the `latestOffset` of the source.

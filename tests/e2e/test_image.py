@@ -77,7 +77,7 @@ from sluice.archive.formats import formats
 from sluice.archive.formats.content import Checked
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.formats.piece import Piece
-from sluice.core.events.grouping import Following
+from sluice.core.events.grouping import EventStart
 from sluice.core.archive.manifest import ArchivedSegment
 from sluice.core.archive.names import Format
 from sluice.core.values.model import KeyRange
@@ -87,7 +87,7 @@ segment = ArchivedSegment(epoch=0, id=0, keys=KeyRange(low=0, high=1), created=0
                           sealed=False)
 objects = DirectoryObjects(Path("/tmp/archive"))
 for form in Format:
-    piece = Piece(epoch=0, segment=0, start=0, end=13, following=Following(0))
+    piece = Piece(epoch=0, segment=0, start=0, end=13, following=EventStart(0))
     (written,) = formats.write(form, objects, piece, [memoryview(event)])
     content = Checked(objects, written.entry)
     read = formats.read(form, objects, segment, content, start=0, end=13)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from sluice.api.fields.common import StoreRef
 
-_MODELS: Final = {kind.name: kind.model for kind in KINDS} | {"StreamQuery": StreamQuery}
+_MODELS: Final = {kind.name: kind.model for kind in KINDS}
 """The models of the kinds that a file may hold. EphemeralStreams are checked and then ignored:
-only the operator handles them. Only the command line handles StreamQueries.
+only the operator handles them.
 """
 
 _NAMES: Final = [kind.name for kind in DRIVEN]

@@ -37,7 +37,7 @@ class Shares:
         if self._taken[namespace] >= self._of_each or self._taken.total() >= self._most:
             raise StoreBusy(
                 f"there are too many {self._what}",
-                remedy="Close pages that nobody looks at, or try again later.",
+                remedy="Close pages that you do not look at, or try again later.",
             )
         self._taken[namespace] += 1
 

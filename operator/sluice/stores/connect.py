@@ -63,7 +63,7 @@ def connect(
 def preload() -> None:
     """Import the clients of live stores, for a process that is forked before it uses them."""
     _import_pravega()
-    from sluice.stores.pravega.controller import controller  # noqa: F401, PLC0415
+    from sluice.stores.pravega.controller import controller  # noqa: F401, PLC0415 - loads it
 
 
 def _pravega(

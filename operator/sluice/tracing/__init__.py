@@ -25,7 +25,6 @@ VARIABLE: Final = "TRACEPARENT"
 """The environment variable that has the context of a process."""
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 _NAMESPACE: Final = "sluice"
 """The first part of the names of all attributes."""

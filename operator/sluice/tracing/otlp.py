@@ -23,7 +23,6 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from sluice import __version__
-from sluice.tracing import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _log = structlog.get_logger()
+
+PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 LIMITS: Final = SpanLimits(
     max_span_attributes=32,

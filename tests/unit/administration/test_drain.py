@@ -16,11 +16,13 @@ from sluice.kube.api.kinds import (
     SECRET,
     STREAM_ARCHIVE,
     STREAM_COPY,
+    STREAM_QUERY,
     STREAM_STORE,
 )
 from sluice.kube.api.objects import (
     FORCE_ORPHAN,
     IN_USE_FINALIZER,
+    QUERY_FINALIZER,
     STAGING_FINALIZER,
     STREAMS_FINALIZER,
 )
@@ -73,6 +75,7 @@ def put(server: FinalizingServer, kind: Kind, name: str, *finalizers: str, **mor
         EPHEMERAL_STREAM: resources.EPHEMERAL,
         STREAM_COPY: resources.COPY,
         SCOPE_COPY: resources.SCOPE,
+        STREAM_QUERY: resources.QUERY,
         STREAM_STORE: resources.STORE,
     }
     body = resources.changed(templates.get(kind, {"kind": kind.name}), "metadata.name", name)
@@ -129,6 +132,20 @@ def test_refusing_tells_what_is_held_and_touches_nothing(server: FinalizingServe
     assert left[1].where == "StreamStore local, scope out: what is staged for orders"
     assert left[1].says == ""
     assert (said, server.changes) == ([], [])
+
+
+def test_a_query_holds_its_driver_and_the_streams_for_viewers(server: FinalizingServer) -> None:
+    """The operator deletes live sinks with the query, and lets no driver outlive it."""
+    put(server, STREAM_QUERY, "counts", QUERY_FINALIZER)
+    live = {"storeRef": {"name": "local"}, "scope": "in", "stream": "viewers"}
+    shown = put(server, STREAM_QUERY, "shown", QUERY_FINALIZER)
+    shown["spec"]["sinks"].append({"live": live})
+    left, _ = run(server, DrainPolicy.REFUSE)
+    held = {one.title: one.where for one in left if one.kind == STREAM_QUERY}
+    assert held == {
+        "StreamQuery default/counts": "its driver",
+        "StreamQuery default/shown": "its driver; StreamStore local, scope in: viewers",
+    }
 
 
 def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:

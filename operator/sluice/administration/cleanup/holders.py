@@ -14,6 +14,7 @@ from sluice.kube.api.kinds import (
     SCOPE_COPY,
     STREAM_ARCHIVE,
     STREAM_COPY,
+    STREAM_QUERY,
     STREAM_STORE,
 )
 from sluice.kube.api.objects import (
@@ -109,8 +110,7 @@ class Holder:
                 for store in stores_of(self.body)
             )
             return f"its schedule needs StreamStore {', '.join(stores)}"
-        tell = _HELD.get(self.kind.name)
-        return "the operator has not let go of it yet" if tell is None else tell(self.body)
+        return _HELD[self.kind.name](self.body)
 
     @property
     def says(self) -> str:
@@ -149,12 +149,19 @@ def _of_archive(body: Object) -> str:
     return f"{_store(there)}, archive {there.get('path')}: {kept}"
 
 
+def _of_query(body: Object) -> str:
+    sinks = (body.get("spec") or {}).get("sinks") or []
+    live = [one for sink in sinks if (one := sink.get("live"))]
+    return "; ".join(["its driver", *(f"{_place(one)}: {one.get('stream')}" for one in live)])
+
+
 _HELD: Final[Mapping[str, Callable[[Object], str]]] = {
     STREAM_STORE.name: _of_store,
     EPHEMERAL_STREAM.name: _of_ephemeral,
     STREAM_COPY.name: _of_stream_copy,
     SCOPE_COPY.name: _of_scope_copy,
     STREAM_ARCHIVE.name: _of_archive,
+    STREAM_QUERY.name: _of_query,
 }
 """Tells for a resource of each kind where it holds something, and what."""
 

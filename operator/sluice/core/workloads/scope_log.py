@@ -143,7 +143,7 @@ def run_of(plan: ScopeCopyPlan) -> int:
 
 
 def follows(plan: ScopeCopyPlan, state: ScopeState | None) -> bool:
-    """Whether a plan may be written down: as the first one, or of a later run than one over."""
+    """Tell whether a plan may be written down: the first one, or that of a later run."""
     run = run_of(plan)
     return state is None or (state.is_over and run > state.run)
 

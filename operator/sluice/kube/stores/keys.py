@@ -139,7 +139,7 @@ def _check_label(body: Object, where: str | None) -> None:
             f'the Secret {metadata["name"]!r} lacks the label {CONSENT_LABEL}: "true", without'
             " which the administrator lets no StreamStore use it",
             field=where,
-            remedy=f"Let somebody who may change it set {CONSENT_LABEL}=true.",
+            remedy=f"Ask an administrator of its namespace to set {CONSENT_LABEL}=true.",
         )
 
 

@@ -100,7 +100,7 @@ class Probes:
             kept = self._latest.get(key)
             if kept is not None and (kept.uid, kept.generation) != (uid, generation):
                 kept = None
-            if kept is not None and time.monotonic() - kept.at < _counts(kept, max_age, eager):
+            if kept is not None and time.monotonic() - kept.at < _life(kept, max_age, eager=eager):
                 return kept
             away = kept is not None and kept.is_away
             answer = await self._ask(body, TRY_SECONDS if away else math.inf)
@@ -170,7 +170,7 @@ def _health(place: Place, seconds: float) -> StoreHealth:
     return StoreHealth(latency=time.monotonic() - begun)
 
 
-def _counts(kept: Probed, max_age: float | None, eager: bool) -> float:  # noqa: FBT001
+def _life(kept: Probed, max_age: float | None, *, eager: bool) -> float:
     """Return the seconds for which an answer counts."""
     due = kept.due - 1 if max_age is None else max_age
     return min(due, AWAY.first - 1) if eager and kept.failures else due

@@ -103,7 +103,7 @@ def compiled(spark: SparkSession, wanted: UncompiledQuery) -> Compiled:
         raise InvalidQuery("the query is too long", field=FIELD, remedy="Divide it.")
     return Compiled(
         spark=spark.version,
-        columns=frame._jdf.schema().toDDL(),  # noqa: SLF001
+        columns=frame._jdf.schema().toDDL(),  # noqa: SLF001 - PySpark has no public way to it
         tree=text,
     )
 
@@ -153,6 +153,7 @@ def events_of(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 def _check_text(spark: SparkSession, wanted: UncompiledQuery) -> None:
     """Parse the text, and check it before anything in it is resolved."""
     _check_collations(wanted)
+    # PySpark has no public way to it.
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     parsed = _asked(FIELD, lambda: parser.parsePlan(wanted.sql))
     tree = _tree(spark, parsed, resolved=False)
@@ -188,7 +189,7 @@ def _tree(spark: SparkSession, plan: Any, *, resolved: bool) -> Node:
 
 def _check_streaming(spark: SparkSession, resolved: Any, emit: str) -> None:
     """Have Spark check that it can go on for ever with the plan."""
-    jvm: Any = spark._jvm  # noqa: SLF001
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to it
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, OUTPUT_MODES[emit].capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     _asked(FIELD, lambda: checker.checkForStreaming(resolved, mode))
@@ -351,4 +352,4 @@ def _refuse(field: str, said: str) -> NoReturn:
 
 
 def _gateway(spark: SparkSession) -> Any:
-    return spark.sparkContext._gateway  # noqa: SLF001
+    return spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way to it

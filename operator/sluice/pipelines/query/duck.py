@@ -68,6 +68,7 @@ def opened_database(room: Room) -> Iterator[duckdb.DuckDBPyConnection]:
 def take(database: duckdb.DuckDBPyConnection, statement: str, rows: pa.Table) -> None:
     """Execute a statement that takes rows from a table of Arrow."""
     database.register(_TAKEN, rows)
+    # The name is quoted.
     ask(partial(database.execute, f"{statement} SELECT * FROM {quoted(_TAKEN)}"))  # noqa: S608
     database.unregister(_TAKEN)
 

@@ -84,6 +84,7 @@ class WindowView(NamedTuple):
             f"CREATE VIEW {quoted(self.name)} AS SELECT * EXCLUDE ({at}, {begins}),",
             f"{{'start': make_timestamptz({begins}),",
             f"'end': make_timestamptz({begins} + {self.length})}} AS {_WINDOW}",
+            # All parts are rendered from the plan.
             f"FROM (SELECT *, unnest({windows}) AS {begins} FROM ({timed}))",  # noqa: S608
             f"WHERE {begins} + {self.length} > {at} AND {begins} + {self.length} <= {watermark}",
         )

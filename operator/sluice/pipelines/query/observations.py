@@ -103,6 +103,7 @@ def counts_of(spark: SparkSession, batch: int) -> BatchCounts:
 
 def _told(spark: SparkSession, batch: int) -> BatchCounts:
     (query,) = spark.streams.active
+    # PySpark has no public way to it.
     told: Any = query._jsq.streamingQuery().lastExecution().observedMetrics()  # noqa: SLF001
     names = told.keysIterator()
     late = malformed = 0
@@ -154,7 +155,7 @@ def last_progress(spark: SparkSession) -> BatchProgress | None:
     """
     try:
         (query,) = spark.streams.active
-        told: Any = query._jsq.lastProgress()  # noqa: SLF001
+        told: Any = query._jsq.lastProgress()  # noqa: SLF001 - PySpark has no public way to it
         if told is None:
             return None
         states = list(told.stateOperators())

@@ -319,9 +319,11 @@ def differences(
             f"CAST({name} AS {'DOUBLE' if name in floats else kind}) AS {name}"
             for name, (_, _, kind) in zip(names, columns, strict=True)
         )
+        # Names are ours or quoted, and types are DuckDB's own.
         rows = f"SELECT {values} FROM {quoted(table)} AS t({', '.join(names)})"  # noqa: S608
         parted = f"PARTITION BY {', '.join(others)}" if others else ""
         number = f"row_number() OVER ({parted} ORDER BY {', '.join(names)})"
+        # Names are ours or quoted, and types are DuckDB's own.
         sql = f"CREATE OR REPLACE TABLE {side} AS SELECT *, {number} AS nth FROM ({rows})"  # noqa: S608
         ask(partial(database.execute, sql))
     paired = " AND ".join(f"e.{name} IS NOT DISTINCT FROM f.{name}" for name in [*others, "nth"])

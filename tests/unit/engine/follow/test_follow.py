@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.engine.copy.report import StreamReport
-    from sluice.stores.base import Block
+    from sluice.stores.reading import Block
 
 FOLLOW = REQUEST.model_copy(update={"follow": True})
 RECORD = FOLLOW.model_copy(update={"on_truncation": "Record"})

@@ -176,12 +176,12 @@ class Calls:
             task.exception()  # an error that is never asked for would be logged
 
     def _may_be_changing(self) -> bool:
-        """Whether the password was accepted before, and its file may hold another one soon."""
+        """Tell whether the password was accepted before, and its file may hold another one soon."""
         credentials = self._credentials
         return credentials is not None and credentials.source is not None and self._grace.may_pass()
 
     def _others(self, used: tuple[tuple[str, str], ...]) -> bool:
-        """Whether there are other credentials by now: a password may be changed while we run."""
+        """Tell whether there are other credentials by now: a password may be changed meanwhile."""
         if self._metadata == used and self._credentials is not None:
             self._credentials = self._credentials.again()
             self._metadata = _basic(self._credentials)
@@ -194,12 +194,16 @@ def _basic(credentials: Credentials) -> tuple[tuple[str, str], ...]:
 
 
 def info(name: StreamName) -> pb.StreamInfo:
-    """A stream in the words of the protocol."""
+    """Return a stream in the words of the protocol."""
     return pb.StreamInfo(scope=name.scope, stream=name.stream)
 
 
 def segments(ranges: Sequence[pb.SegmentRange]) -> tuple[Segment, ...]:
-    """Segments as the controller names them, by key range. ProtocolError for too many."""
+    """Return segments by key range, given as the controller names them.
+
+    Raises:
+        ProtocolError: there are too many.
+    """
     if len(ranges) > MOST_SEGMENTS:
         raise ProtocolError(f"the controller told {len(ranges)} segments of one epoch")
     found = (
@@ -210,7 +214,12 @@ def segments(ranges: Sequence[pb.SegmentRange]) -> tuple[Segment, ...]:
 
 
 def settle(reply: Any, doing: str, **known: bool | SluiceError) -> bool:
-    """True for SUCCESS; for a status in `known` what stands there; else StoreRejected."""
+    """Return True for SUCCESS, and the value in `known` for a status that is there.
+
+    Raises:
+        SluiceError: that value is one.
+        StoreRejected: the status is another one.
+    """
     status = type(reply).Status.Name(reply.status)
     outcome = known.get(status, True if status == "SUCCESS" else unexpected(status, doing))
     if isinstance(outcome, SluiceError):
@@ -219,7 +228,13 @@ def settle(reply: Any, doing: str, **known: bool | SluiceError) -> bool:
 
 
 def settle_update(reply: Any, doing: str, name: StreamName) -> None:
-    """Raise unless a change of a stream was accepted. StreamNotFound, ScopeNotFound, StoreBusy."""
+    """Check that a change of a stream was accepted.
+
+    Raises:
+        StreamNotFound, ScopeNotFound: there is no such stream or scope.
+        StoreBusy: the controller gives no reason.
+        StoreRejected: the status is another one.
+    """
     settle(
         reply,
         doing,
@@ -230,9 +245,9 @@ def settle_update(reply: Any, doing: str, name: StreamName) -> None:
 
 
 def busy(doing: str) -> StoreBusy:
-    """What FAILURE means, for which the controller gives no reason: it passes.
+    """Return the error for FAILURE, for which the controller gives no reason: it passes.
 
-    Of two who change a stream at once one gets it, and so does everybody while no segment store
+    One of two clients that change a stream at once gets it. Each client does while no segment store
     serves.
     """
     return StoreBusy(f"cannot {doing}: the controller answered FAILURE")
@@ -244,10 +259,10 @@ def unexpected(status: str, doing: str) -> StoreRejected:
 
 
 def no_scope(scope: str) -> ScopeNotFound:
-    """There is no such scope."""
+    """Return the error for a missing scope."""
     return ScopeNotFound(f"there is no scope {scope}")
 
 
 def no_stream(name: StreamName) -> StreamNotFound:
-    """There is no such stream."""
+    """Return the error for a missing stream."""
     return StreamNotFound(f"there is no stream {name}")

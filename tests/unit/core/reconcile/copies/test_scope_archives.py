@@ -136,7 +136,7 @@ def test_streams_that_are_not_archived_are_named() -> None:
     assert reason(decision) == "PartiallySucceeded"
     assert message(decision).startswith(
         "1 of 3 streams are archived, 2 failed: b (SourceNotFound), c (SourceNotFound). To try "
-        "again what is not archived, annotate"
+        "the streams that are not archived again, annotate"
     )
 
 

@@ -219,7 +219,7 @@ def test_the_first_failed_streams_are_named_with_the_way_to_try_again() -> None:
     assert message(decision).startswith(
         "1 of 63 streams are copied, 61 failed, 1 was not begun: a (DigestMismatch), "
         "s000 (StoreUnavailable), s001 (StoreUnavailable), s002 (StoreUnavailable), "
-        "s003 (StoreUnavailable) and 56 more. To try again"
+        "s003 (StoreUnavailable) and 56 more. To try the streams"
     )
     assert "sluice.dev/requestedAt" in message(decision)
     found = status(decision)

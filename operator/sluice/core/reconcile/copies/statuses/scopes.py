@@ -194,7 +194,8 @@ class ScopeStatus(CopyStatus):
     def _again(self) -> str:
         """Tell how streams that failed are tried again, as the beginning of a sentence."""
         return (
-            f"To try again what is not {self.made}, annotate the copy with sluice.dev/requestedAt"
+            f"To try the streams that are not {self.made} again, annotate the copy with "
+            "sluice.dev/requestedAt"
         )
 
     def _of_scope(self, scope: ScopePlan, results: Sequence[StreamResult]) -> dict[str, Any]:
@@ -341,6 +342,7 @@ def _streams(count: int) -> str:
 
 
 def _seconds(milliseconds: int) -> str:
+    # From a second on, in seconds.
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004
 
 
