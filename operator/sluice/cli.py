@@ -90,7 +90,7 @@ class Commands(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near}?", ctx) from error
 
-    # Click's signature.
+    # Click calls it with a context.
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command. None if there is none of this name."""
         if cmd_name not in COMMANDS:

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from sluice.api.fields.common import GROUP
 from sluice.api.registry import KINDS
+from sluice.cli import cli
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -20,6 +22,10 @@ MODULE = re.compile(
     r"(?:\.py\b)?(?:\.([A-Za-z_]+))?"
 )
 """A module of Sluice as documents write it, and the member that they name."""
+COMMAND = re.compile(
+    r"(?:`|^\$ |^)(?:kubectl )?sluice ([a-z][a-z-]+(?: [a-z][a-z-]+)?)", re.MULTILINE
+)
+"""A command of Sluice, as code or in a terminal, with the word behind it."""
 LINK = re.compile(r"\[([^\[\]]+)\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
@@ -102,3 +108,16 @@ def test_targets_of_make_that_pages_name_exist() -> None:
     assert named
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert named <= set(targets)
+
+
+def test_commands_that_pages_name_exist() -> None:
+    """Each `sluice ...` that stands as code is a command, also behind a group's name."""
+    text = "\n".join(document.read_text() for document in DOCUMENTS)
+    named = {tuple(words.split()) for words in COMMAND.findall(text)}
+    assert len(named) > 30
+    context = click.Context(cli)
+    for first, *rest in sorted(named):
+        command = cli.get_command(context, first)
+        assert command is not None, first
+        if isinstance(command, click.Group) and rest:
+            assert command.get_command(context, rest[0]), f"{first} {rest[0]}"

@@ -85,7 +85,7 @@ class ScopeView(View[ScopeRequest, ScopeCopyPlan, ScopeReport]):
         """Print why the whole copy failed. The store knows its streams' results."""
         trouble = Trouble.of(error)
         console.show_trouble(trouble)
-        head = {"kind": self.kind, "name": self.job.name, "copyId": self.job.request.scope_id}
+        head = {"kind": self.kind, "name": self.job.name, "copyID": self.job.request.scope_id}
         return CommandResult(
             json={**head, "error": trouble.model_dump(mode="json")},
             words=Counter(["failed"]),
@@ -162,7 +162,7 @@ def _report_json(job: Job[ScopeRequest], report: ScopeReport, seconds: float) ->
     return {
         "kind": "ScopeCopy",
         "name": job.name,
-        "copyId": job.request.scope_id,
+        "copyID": job.request.scope_id,
         "source": scope.source,
         "target": scope.target,
         "run": scope.run,

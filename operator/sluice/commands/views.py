@@ -97,7 +97,7 @@ class View(ABC, Generic[Q, P, R]):
         return {
             "kind": self.kind,
             "name": self.job.name,
-            "copyId": self.job.request.copy_id,
+            "copyID": self.job.request.copy_id,
             "recorded": found.recorded,
             "complete": found.report is not None,
             **self.details(found),

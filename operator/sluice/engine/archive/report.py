@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from sluice.core.archive.names import Format
 from sluice.core.values.model import Frozen
 from sluice.core.values.trouble import Trouble
@@ -37,7 +39,7 @@ class ArchiveReport(Frozen):
             can be resumed.
     """
 
-    copy_id: str
+    copy_id: str = Field(alias="copyID")
     source: str
     path: str
     format: Format

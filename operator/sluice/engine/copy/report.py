@@ -66,7 +66,7 @@ class StreamReport(Frozen):
         ended: why a copy that follows its source ended (`core.follow.ending`).
     """
 
-    copy_id: str
+    copy_id: str = Field(alias="copyID")
     source: str
     target: StreamName
     outcome: Outcome

@@ -49,7 +49,7 @@ def test_a_failed_report_survives_json() -> None:
     )
     assert StreamReport.model_validate_json(report.model_dump_json()) == report
     assert set(report.model_dump(mode="json")) == {
-        "copyId",
+        "copyID",
         "source",
         "target",
         "outcome",
