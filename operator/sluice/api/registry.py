@@ -60,6 +60,14 @@ def _ready(part: str) -> str:
 
 _READY = (PrinterColumn("Ready", _ready("status")), PrinterColumn("Reason", _ready("reason")))
 _AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
+_COPIED: Final = (
+    PrinterColumn("Source", ".status.source", wide=True),
+    PrinterColumn("Target", ".status.target", wide=True),
+    PrinterColumn("Size", ".status.progress.size", wide=True),
+    PrinterColumn("Events", ".status.progress.events", "integer", wide=True),
+    PrinterColumn("Duration", ".status.duration", wide=True),
+)
+"""The columns about the data of a copy."""
 
 
 class Lifecycle(StrEnum):
@@ -166,11 +174,7 @@ KINDS: Final = (
             PrinterColumn("Progress", ".status.progress.summary"),
             PrinterColumn("Rate", ".status.progress.rate"),
             _AGE,
-            PrinterColumn("Source", ".status.source", wide=True),
-            PrinterColumn("Target", ".status.target", wide=True),
-            PrinterColumn("Size", ".status.progress.size", wide=True),
-            PrinterColumn("Events", ".status.progress.events", "integer", wide=True),
-            PrinterColumn("Duration", ".status.duration", wide=True),
+            *_COPIED,
             PrinterColumn("ETA s", ".status.progress.etaSeconds", "integer", wide=True),
             PrinterColumn("Attempts", ".status.attempts", "integer", wide=True),
             PrinterColumn("Lag s", ".status.follow.lagSeconds", "integer", wide=True),
@@ -207,11 +211,7 @@ KINDS: Final = (
             PrinterColumn("Progress", ".status.progress.summary"),
             PrinterColumn("Rate", ".status.progress.rate"),
             _AGE,
-            PrinterColumn("Source", ".status.source", wide=True),
-            PrinterColumn("Target", ".status.target", wide=True),
-            PrinterColumn("Size", ".status.progress.size", wide=True),
-            PrinterColumn("Events", ".status.progress.events", "integer", wide=True),
-            PrinterColumn("Duration", ".status.duration", wide=True),
+            *_COPIED,
             PrinterColumn("Failed", ".status.streams.failed", "integer", wide=True),
             PrinterColumn("Last success", ".status.lastSuccessTime", "date", wide=True),
             PrinterColumn("Next run", ".status.nextRunTime", wide=True),

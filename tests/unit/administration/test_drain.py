@@ -9,9 +9,11 @@ import pytest
 
 from sluice.administration.cleanup import drain
 from sluice.administration.cleanup.drain import Drainer, DrainPolicy
+from sluice.administration.cleanup.holders import Holder
 from sluice.errors import ApiUnavailable
 from sluice.kube.api.kinds import (
     EPHEMERAL_STREAM,
+    OWN,
     SCOPE_COPY,
     SECRET,
     STREAM_ARCHIVE,
@@ -33,7 +35,6 @@ from support.kube.finalizing import FinalizingServer
 from support.reconcile.scope_archives import ARCHIVED, FOLDER
 
 if TYPE_CHECKING:
-    from sluice.administration.cleanup.holders import Holder
     from sluice.kube.api.kinds import Kind, Object
 
 CONDITION = {
@@ -146,6 +147,12 @@ def test_a_query_holds_its_driver_and_the_streams_for_viewers(server: Finalizing
         "StreamQuery default/counts": "its driver",
         "StreamQuery default/shown": "its driver; StreamStore local, scope in: viewers",
     }
+
+
+@pytest.mark.parametrize("kind", OWN.values(), ids=lambda kind: kind.name)
+def test_each_kind_tells_what_it_holds(kind: Kind) -> None:
+    """No kind is left out, also of a resource without a spec."""
+    assert Holder(kind, {"metadata": {"name": "one", "namespace": "default"}}).where
 
 
 def test_copies_of_scopes_hold_as_others_do(server: FinalizingServer) -> None:
