@@ -96,7 +96,8 @@ class KindSpec:
         columns: what `kubectl get` shows.
         conditions: the conditions that it may have, and what each says while it is True.
         rules: what the API server checks of a resource as a whole, besides its name.
-        driven: whether drivers work for it, in Jobs.
+        driven: whether drivers carry out plans for it, in Jobs.
+        jobs: whether the operator makes Jobs for it: those, or others.
         uses_stores: whether it names StreamStores. The operator protects these while they are used.
     """
 
@@ -110,6 +111,7 @@ class KindSpec:
     conditions: Mapping[ConditionType, str]
     rules: tuple[Rule, ...] = ()
     driven: bool = False
+    jobs: bool = False
     uses_stores: bool = True
 
     @property
@@ -169,6 +171,7 @@ KINDS: Final = (
         finalizer="staging",
         rules=(sealed_stays("the source is"),),
         driven=True,
+        jobs=True,
         columns=(
             *_READY,
             PrinterColumn("Progress", ".status.progress.summary"),
@@ -205,6 +208,7 @@ KINDS: Final = (
         finalizer="staging",
         rules=(sealed_stays("sources are"),),
         driven=True,
+        jobs=True,
         columns=(
             *_READY,
             PrinterColumn("Streams", ".status.streams.summary"),
@@ -246,6 +250,7 @@ KINDS: Final = (
         lifecycle=Lifecycle.FINITE,
         finalizer="staging",
         driven=True,
+        jobs=True,
         columns=(
             *_READY,
             PrinterColumn("Progress", ".status.progress.summary"),
@@ -314,6 +319,7 @@ KINDS: Final = (
         short="squery",
         lifecycle=Lifecycle.CONTINUOUS,
         finalizer="query",
+        jobs=True,
         columns=(
             *_READY,
             PrinterColumn("Rows", ".status.progress.rows", "integer"),
@@ -353,5 +359,5 @@ Copy = StreamCopy | ScopeCopy | StreamArchive
 DRIVEN: Final = tuple(kind for kind in KINDS if kind.driven)
 """The kinds that drivers work for."""
 
-WITH_JOBS: Final = (*DRIVEN, *(kind for kind in KINDS if kind.model is StreamQuery))
+WITH_JOBS: Final = tuple(kind for kind in KINDS if kind.jobs)
 """The kinds for which the operator makes Jobs: those, and queries, which plan by themselves."""

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from sluice.kube.api.kinds import COPIES, EPHEMERAL_STREAM, STREAM_QUERY, STREAM_STORE
 from sluice.kube.api.objects import is_deleting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.kinds import Kind, Object
     from sluice.metrics import Metrics
-
-
-def count(mirror: Mirror, metrics: Metrics) -> None:
-    """Count the resources that the watches have shown, by their states."""
-    for kind in COPIES.values():
-        for state in ("Succeeded", "Failed", "Suspended", "Active"):
-            found = mirror.count(kind, copy_state, state)
-            metrics.set("sluice_copies", found, kind=kind.name, state=state)
-    for state in ("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"):
-        found = mirror.count(EPHEMERAL_STREAM, ephemeral_state, state)
-        metrics.set("sluice_ephemeral_streams", found, state=state)
-    for state in ("Running", "Starting", "Succeeded", "Failed", "Suspended"):
-        metrics.set("sluice_queries", mirror.count(STREAM_QUERY, query_state, state), state=state)
-    for state, ready in (("Ready", "true"), ("NotReady", "false")):
-        metrics.set("sluice_stores", mirror.count(STREAM_STORE, store_state, state), ready=ready)
-
-
-def state_of(kind: Kind, body: Object) -> str:
-    """Return the state of a resource of any of our kinds."""
-    if kind == STREAM_STORE:
-        return store_state(body)
-    if kind == STREAM_QUERY:
-        return query_state(body)
-    return ephemeral_state(body) if kind == EPHEMERAL_STREAM else copy_state(body)
 
 
 def store_state(body: Object) -> str:
@@ -80,3 +59,62 @@ def says(body: Object, condition: str, status: str) -> bool:
 
 def _is(body: Object, condition: str) -> bool:
     return says(body, condition, "True")
+
+
+@dataclass(frozen=True, slots=True)
+class StatesOfKind:
+    """The states of a kind's resources, and the metric that counts them.
+
+    Attributes:
+        state: tells the state of a resource.
+        metric: the gauge.
+        labels: the gauge's labels for each state.
+    """
+
+    state: Callable[[Object], str]
+    metric: str
+    labels: Mapping[str, Mapping[str, str]]
+
+
+def _named(*states: str, **labels: str) -> dict[str, dict[str, str]]:
+    """Give each state the label `state`, and the others."""
+    return {state: {"state": state, **labels} for state in states}
+
+
+_STATES: Final = {
+    STREAM_STORE: StatesOfKind(
+        store_state, "sluice_stores", {"Ready": {"ready": "true"}, "NotReady": {"ready": "false"}}
+    ),
+    EPHEMERAL_STREAM: StatesOfKind(
+        ephemeral_state,
+        "sluice_ephemeral_streams",
+        _named("Ready", "Released", "Waiting", "Failed", "Suspended", "Deleting"),
+    ),
+    STREAM_QUERY: StatesOfKind(
+        query_state,
+        "sluice_queries",
+        _named("Running", "Starting", "Succeeded", "Failed", "Suspended"),
+    ),
+    **{
+        kind: StatesOfKind(
+            copy_state,
+            "sluice_copies",
+            _named("Succeeded", "Failed", "Suspended", "Active", kind=kind.name),
+        )
+        for kind in COPIES.values()
+    },
+}
+"""The states of each kind. A kind that drivers work for needs no entry."""
+
+
+def count(mirror: Mirror, metrics: Metrics) -> None:
+    """Count the resources that the watches have shown, by their states."""
+    for kind, found in _STATES.items():
+        for state, labels in found.labels.items():
+            metrics.set(found.metric, mirror.count(kind, found.state, state), **labels)
+
+
+def state_of(kind: Kind, body: Object) -> str:
+    """Return the state of a resource of any of our kinds."""
+    known = _STATES.get(kind)
+    return copy_state(body) if known is None else known.state(body)

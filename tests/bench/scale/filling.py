@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice.core.reconcile.copies.decide import reconcile
-from sluice.engine.workloads.choice import identity_of
+from sluice.core.workloads.request import identity_of
 from sluice.kube.api.kinds import OWN, STREAM_COPY
 from sluice.kube.api.objects import parse_copy
 from support.cases import resources

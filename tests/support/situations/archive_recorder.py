@@ -17,7 +17,7 @@ from sluice.core.reconcile.copies.scheduled.seen import times
 from sluice.core.reconcile.shared.jobs import JobPhase
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.answers import Planned
-from sluice.core.workloads.request import archive_id
+from sluice.core.workloads.request import identity_of
 from sluice.kube.api.objects import copy_seen, parse
 from support.cases import resources
 from support.reconcile.archives_seen import plan
@@ -47,7 +47,7 @@ class ArchiveRecorder(CopyingRecorder):
     @property
     def copy_id(self) -> str:
         """The archive's identity in stores."""
-        return archive_id(parse(self.body, StreamArchive), cluster="c")
+        return identity_of(parse(self.body, StreamArchive), cluster="c")
 
     def look(self, **world: Any) -> Decision:
         """Let the operator look at the archive and write its status. See CopyingRecorder."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
-from sluice.api.kinds.streamcopy import SourceSpec, StreamCopySpec
+from sluice.api.kinds.streamcopy import SourceSpec, StreamCopy, StreamCopySpec
 from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from sluice.api.fields.selection import StreamSelector
     from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamarchive import ArchivedStream
-    from sluice.api.kinds.streamcopy import StreamCopy
     from sluice.api.kinds.streamstore import CABundle, StreamStore
     from sluice.api.registry import Copy
 
@@ -59,19 +58,36 @@ def request_of(
     run_key: str | None = None,
 ) -> Request:
     """Return the request of a resource; arguments as those of the functions below."""
-    if isinstance(resource, StreamArchive):
-        return archive_request(resource, cluster=cluster, run_key=run_key, verify=verify)
-    if isinstance(resource, ScopeCopy):
-        return scope_request(
-            resource,
-            cluster=cluster,
-            part_bytes=part_bytes,
-            tasks=tasks,
-            verify=verify,
-            run_key=run_key,
-        )
-    return copy_request(
-        resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
+    match resource:
+        case StreamArchive():
+            return archive_request(resource, cluster=cluster, run_key=run_key, verify=verify)
+        case ScopeCopy():
+            return scope_request(
+                resource,
+                cluster=cluster,
+                part_bytes=part_bytes,
+                tasks=tasks,
+                verify=verify,
+                run_key=run_key,
+            )
+        case StreamCopy():
+            return copy_request(
+                resource, cluster=cluster, part_bytes=part_bytes, tasks=tasks, verify=verify
+            )
+
+
+def identity_of(resource: Copy, *, cluster: str) -> str:
+    """Return a resource's identity in stores, which all of its runs share.
+
+    Args:
+        resource: the resource.
+        cluster: tells clusters apart that share a store.
+    """
+    return identity.copy_id(
+        cluster=cluster,
+        namespace=resource.metadata.namespace,
+        name=resource.metadata.name,
+        identity=resource.spec.identity(),
     )
 
 
@@ -95,12 +111,7 @@ def copy_request(
     spec = copy.spec
     places = _places(spec)
     return CopyRequest(
-        copy_id=identity.copy_id(
-            cluster=cluster,
-            namespace=copy.metadata.namespace,
-            name=copy.metadata.name,
-            identity=spec.identity(),
-        ),
+        copy_id=identity_of(copy, cluster=cluster),
         sources=tuple(
             _source(source, field, places.index((source.store, _choice(source))))
             for field, source in spec.origins
@@ -135,12 +146,7 @@ def scope_request(
     see `ScopeRequest.as_run`.
     """
     spec = copy.spec
-    whose = identity.copy_id(
-        cluster=cluster,
-        namespace=copy.metadata.namespace,
-        name=copy.metadata.name,
-        identity=spec.identity(),
-    )
+    whose = identity_of(copy, cluster=cluster)
     request = ScopeRequest(
         scope_id=whose,
         series=None if spec.schedule is None else whose,
@@ -183,7 +189,7 @@ def archive_request(
         verify: whether objects are read back before the run is recorded.
     """
     spec = archive.spec
-    whose = archive_id(archive, cluster=cluster)
+    whose = identity_of(archive, cluster=cluster)
     return ArchiveRequest(
         archive_id=whose,
         run_key=run_key,
@@ -195,16 +201,6 @@ def archive_request(
         max_events=spec.most_events,
         on_truncation=spec.on_truncation,
         maker=_maker(archive, whose),
-    )
-
-
-def archive_id(archive: StreamArchive, *, cluster: str) -> str:
-    """Return the identity of a StreamArchive, which all of its runs share."""
-    return identity.copy_id(
-        cluster=cluster,
-        namespace=archive.metadata.namespace,
-        name=archive.metadata.name,
-        identity=archive.spec.identity(),
     )
 
 

@@ -22,8 +22,8 @@ from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
 from sluice.core.workloads.access import ending, mounted
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
-from sluice.core.workloads.request import request_of, source_stores
-from sluice.engine.workloads.choice import identity_of, workload_of
+from sluice.core.workloads.request import identity_of, request_of, source_stores
+from sluice.engine.workloads.choice import workload_of
 from sluice.engine.workloads.scope import made_by_driver
 from sluice.errors import SluiceError, StoreNotFound, StoreNotReady, StoreNotShared
 from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY

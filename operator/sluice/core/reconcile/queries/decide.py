@@ -229,13 +229,16 @@ def _is_news(query: QuerySeen, job: JobSeen) -> bool:
 
 def _ended(query: QuerySeen, status: QueryStatus, job: JobSeen) -> QueryDecision:
     """Report the end of an attempt."""
-    if job.phase is JobPhase.SUCCEEDED and query.once:
-        said = status.done(job.attempt)
-        free = query.finalizer and not query.spec.live
-        return QueryDecision(status=said, actions=(UnprotectQuery(),) * free)
-    trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
     if query.asked:  # maybe after this end, which no look had seen
         status.still_asked()
+    if job.phase is JobPhase.SUCCEEDED and query.once:
+        free = query.finalizer and not (query.spec.live or query.asked)
+        return QueryDecision(
+            status=status.done(job.attempt),
+            actions=(UnprotectQuery(),) * free,
+            again=POLL_SECONDS if query.asked else None,
+        )
+    trouble = job.trouble or Trouble.of(DriverLost("the driver ended without a word"))
     failed, verdict = status.fail(trouble, attempt=job.attempt)
     return QueryDecision(status=failed, again=POLL_SECONDS if query.asked else verdict.wait)
 

@@ -250,3 +250,20 @@ def test_a_request_after_an_unseen_end_is_not_lost(query: QueryRecorder, *, away
     assert query.reason == "QueryChanged"
     assert query.look().actions == (ProtectQuery(), StartDriver(2))
     assert status(query)["lastHandledRequestedAt"] == "after the end"
+
+
+def test_a_request_beside_a_good_end_is_not_lost() -> None:
+    """With mode: Once, what came meanwhile may be missing. So it is read by another attempt."""
+    query = QueryRecorder("counts", mode="Once")
+    query.start()
+    query.write()
+    query.becomes(JobPhase.SUCCEEDED)
+    query.request("after the end")
+    ended = query.look()
+    assert query.reason == "Completed"
+    assert (ended.again, ended.actions) == (POLL_SECONDS, ())
+    assert query.look().actions == (ProtectQuery(), StartDriver(2))
+    assert status(query)["lastHandledRequestedAt"] == "after the end"
+    query.becomes(JobPhase.SUCCEEDED, attempt=2)
+    assert query.look().actions == (UnprotectQuery(),)
+    assert query.reason == "Completed"
