@@ -46,7 +46,7 @@ def main() -> int:
             return 3
     said = f"{done.stdout}{done.stderr}"
     if done.returncode and any(one in said for one in UNASKED):
-        sys.stderr.write(f"nobody could be asked, which needs a network: {said.splitlines()[-1]}\n")
+        sys.stderr.write(f"no answer: is there a network? {said.splitlines()[-1]}\n")
         return 3
     print(said.strip())
     return min(done.returncode, 1)

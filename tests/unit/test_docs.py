@@ -9,6 +9,7 @@ import pytest
 from sluice.api.fields.common import GROUP
 from sluice.api.registry import KINDS
 from sluice.cli import cli
+from sluice.core.copy import steps
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -121,3 +122,16 @@ def test_commands_that_pages_name_exist() -> None:
         assert command is not None, first
         if isinstance(command, click.Group) and rest:
             assert command.get_command(context, rest[0]), f"{first} {rest[0]}"
+
+
+def test_each_step_has_a_row_in_the_protocol() -> None:
+    """Each class of a step begins a row of a table, by itself or among others."""
+    known = {
+        name
+        for name, kind in vars(steps).items()
+        if isinstance(kind, type) and kind.__module__ == steps.__name__
+    }
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)
+    named = {name for row in rows for name in row.split(", ")}
+    assert known - named == set()

@@ -112,7 +112,7 @@ state = "{RUN}/containerd"
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause_image}"
-  # Without CAP_SYS_RESOURCE nobody may lower a process's oom_score_adj, as is done for pods.
+  # Without CAP_SYS_RESOURCE no process may lower an oom_score_adj, as is done for pods.
   restrict_oom_score_adj = true
   enable_unprivileged_ports = true
   [plugins."io.containerd.grpc.v1.cri".cni]

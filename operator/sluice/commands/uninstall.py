@@ -62,9 +62,9 @@ def drain(
 ) -> None:
     """Let everything go that is held in stores, before the operator is uninstalled.
 
-    Without an operator nobody cleans up in the stores, and resources that hold something there
-    cannot be deleted. delete needs the operator still; orphan does without it. Exits with 2 if
-    refuse finds something, and with 3 if something is left in the end.
+    Without an operator, no process cleans up in the stores, and resources that hold something
+    there cannot be deleted. delete needs the operator still; orphan does without it. Exits with 2
+    if refuse finds something, and with 3 if something is left in the end.
     """
     left = asyncio.run(_drain(policy, namespaces, excluded, timeout))
     if not left:

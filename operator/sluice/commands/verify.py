@@ -68,7 +68,7 @@ class _Ask(NamedTuple):
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a report to this file, in JSON, that anybody can recompute.",
+    help="Write a report to this file, in JSON, that any reader can recompute.",
 )
 @OUTPUT
 @CREDENTIALS

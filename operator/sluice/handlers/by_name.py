@@ -1,6 +1,6 @@
 """Give resources metrics of their own, by name, as they are when Prometheus asks.
 
-Anybody who may create resources could make thousands of series. So their number is bounded, and
+A user who may create resources could make thousands of series. So their number is bounded, and
 namespaces share it: one that has many resources hides none of another namespace.
 """
 

@@ -4,7 +4,7 @@ So nothing depends on a single event, and a dead watch is noticed. A round queue
 
 - what the watches have not shown, or not in its present state, or not that it is gone;
 - StreamStores, resources that are not settled, and those with a StreamStore of another namespace,
-  whose grant depends on labels that nobody watches;
+  whose grant depends on labels that the operator does not watch;
 - a part of the others, so that each is looked at once in `TURNS` rounds.
 """
 

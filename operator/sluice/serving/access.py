@@ -36,7 +36,7 @@ _AT_A_TIME: Final = 8
 """The most calls at a time about tokens that were right before, and about rights."""
 
 _STRANGERS: Final = 4
-"""The most calls at a time about tokens that are not known. Anyone may come with one."""
+"""The most calls at a time about tokens that are not known. Any client may send one."""
 
 _MOST_WAITING: Final = 64
 """The most unknown tokens that wait for such a call."""

@@ -137,7 +137,7 @@ class Gateway:
         return web.json_response(found)
 
     async def _details(self, request: web.Request) -> web.Response:
-        await self._decide(request, self._boards.least)  # nobody looks for a stranger
+        await self._decide(request, self._boards.least)  # no lookup for a stranger
         resource = await self._boards.find(request.match_info["id"])
         meta = resource.namespace, resource.name
         await self._require(request, ViewRight("get", resource.spec.plural, *meta))

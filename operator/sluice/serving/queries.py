@@ -189,7 +189,7 @@ class Queries:
                 asyncio.get_running_loop().call_later(LINGER, self._leave, name, watched)
 
     def _leave(self, name: QueryName, watched: _Watched) -> None:
-        """Stop following a query, unless somebody looks at it again."""
+        """Stop following a query, unless a viewer is back."""
         if not watched.viewers and self._watched.get(name) is watched:
             del self._watched[name]
             self._shares.give_back(name.namespace)

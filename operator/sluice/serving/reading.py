@@ -92,7 +92,7 @@ async def in_thread(work: Callable[[], None]) -> None:
             work()
         except BaseException as error:  # noqa: BLE001 - raised where it is awaited
             failed = error
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits
+        with suppress(RuntimeError):  # the loop is closed, and no caller waits
             loop.call_soon_threadsafe(tell, failed)
 
     threading.Thread(target=run, daemon=True).start()

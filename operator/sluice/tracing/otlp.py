@@ -42,7 +42,7 @@ LIMITS: Final = SpanLimits(
     max_attribute_length=256,
     max_span_attribute_length=256,
 )
-"""The most that a span has: nobody makes it larger by a long name."""
+"""The most that a span has: a long name does not make it larger."""
 
 LAST_SECONDS: Final = 3.0
 """Seconds that a process which ends gives the spans that still wait."""

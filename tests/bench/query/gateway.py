@@ -30,8 +30,8 @@ class OneQuery(Queries):
     """A query that does not change."""
 
     def __init__(self, resource: StreamQuery, store: Store) -> None:
-        nobody = cast("Any", None)
-        super().__init__(nobody, nobody, Shares("queries", 1, alone=True), lambda _: None)
+        unused = cast("Any", None)
+        super().__init__(unused, unused, Shares("queries", 1, alone=True), lambda _: None)
         self._resource = resource
         self._store = store
 

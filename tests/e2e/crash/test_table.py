@@ -44,7 +44,7 @@ def hits() -> Iterator[Hits]:
 
 
 @pytest.mark.parametrize("cell", parameters(c for c in REACHABLE if c.victim in COMMANDS))
-def test_nothing_is_lost_twice_or_reordered_whoever_dies(
+def test_nothing_is_lost_twice_or_reordered_whichever_process_dies(
     cell: Cell, env: CrashEnv, hits: Hits, tmp_path: Path
 ) -> None:
     """Whichever process dies, the copy is exact at the end and leaves nothing else."""

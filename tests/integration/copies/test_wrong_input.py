@@ -91,7 +91,7 @@ def test_a_target_scope_is_made_if_the_copy_asks_for_it(
     assert copy.run("run").code == 0
 
 
-def test_a_target_that_someone_else_made_is_left_alone(
+def test_a_target_of_another_owner_is_left_alone(
     copy: Copy, standalone: Standalone, foreign: ForeignClient
 ) -> None:
     """A foreign stream in the target's place ends the run with code 2, and keeps all its events."""

@@ -70,7 +70,7 @@ BAD: Final[dict[str, BadStore]] = {
     "a host that is not there": BadStore(
         _pravega("tcp://store.invalid:9090"), "StoreUnavailable", refused=False
     ),
-    "nobody listens": BadStore(_pravega("tcp://127.0.0.1:1"), "StoreUnavailable", refused=False),
+    "no listener": BadStore(_pravega("tcp://127.0.0.1:1"), "StoreUnavailable", refused=False),
     # TLS
     "tls without tls": BadStore(_pravega("tcp://127.0.0.1:9090", **_bundle(name="ca")), TLS),
     "a hostile server name": BadStore(_pravega("SECURED", **_tls(serverName=HOSTILE)), TLS),
@@ -121,7 +121,7 @@ BAD: Final[dict[str, BadStore]] = {
     "no backend": BadStore({}, "spec"),
     "two backends": BadStore(_pravega("PLAIN") | _s3(), "spec"),
     "a bucket with a path": BadStore(_s3(bucket="../archives"), "spec.s3.bucket"),
-    "a bucket of nobody": BadStore(_s3(), "spec.s3.credentialsSecretRef", refused=False),
+    "a bucket without keys": BadStore(_s3(), "spec.s3.credentialsSecretRef", refused=False),
     "a folder above": BadStore(
         {"volume": {"claimName": "shelf", "path": "../../etc"}}, "spec.volume.path"
     ),

@@ -202,7 +202,7 @@ as `hack/segment_hash.py` reads them. So it is in the end, when the run is recor
 target that is restored has nothing that a reader finds before all is there, and then the source's
 bytes.
 
-- **driver**: the whole `sluice run` with its JVM and workers; somebody runs it again.
+- **driver**: the whole `sluice run` with its JVM and workers; a user runs it again.
 - **executor**: the Python workers that Spark runs the tasks in; the same command goes on.
 - **operator**: `sluice operator`, at a real API server. The driver goes on without it, and the next
   operator says how it ended; an archive that is deleted is deleted to its end by the next one.

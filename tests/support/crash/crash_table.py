@@ -128,7 +128,7 @@ journal exists: nothing is lost, twice, or in another order. A stream that was a
 own key ranges again, and its own bytes before ours. A reader group reads each event once, in the
 source or in the target.
 
-- **driver**: the whole `sluice run` with its JVM and workers; somebody runs it again.
+- **driver**: the whole `sluice run` with its JVM and workers; a user runs it again.
 - **executor**: the Python workers that Spark runs the tasks in; the same run goes on.
 - **operator**: `sluice operator`, at a real API server. The driver goes on without it; the next
   operator adopts it and says that the copy is done, after one attempt.

@@ -102,6 +102,6 @@ async def _hung_up() -> None:
     selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
     async with asyncio.timeout(SECONDS):
         # One file descriptor is the loop's own.
-        while len(selector.get_map()) > 1:  # noqa: ASYNC110 - nobody tells of it
+        while len(selector.get_map()) > 1:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(POLL)
     await asyncio.sleep(0)

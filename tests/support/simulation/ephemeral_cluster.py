@@ -275,7 +275,7 @@ class Cluster:
         elif claim.stream not in self.streams:
             self.streams[claim.stream] = Stream(self.tick(), holder=uid)
         elif self.streams[claim.stream].holder != uid:
-            raise StreamExists("somebody else was faster")
+            raise StreamExists("another client was faster")
 
     def adopt(self, claim: Claim, _store: object, predecessor: str | None) -> None:
         """Take a stream that has no holder, or none any more."""

@@ -53,7 +53,7 @@ class ArchiveRecorder(CopyingRecorder):
         """Let the operator look at the archive and write its status. See CopyingRecorder."""
         seen, around = self._seen(), self._world(**world)
         asked = questions(seen, replace(around, answer=None, reading=None))
-        assert around.answer is None or asked, "nobody asked"
+        assert around.answer is None or asked, "no question was asked"
         return self._write(reconcile_archive(seen, around))
 
     def fail(self, error: SluiceError, **world: Any) -> Decision:

@@ -71,7 +71,7 @@ class EphemeralRecorder(Recorder):
         """
         seen, around = self._seen(), self._world(**world)
         asked = asks_store(seen, replace(around, holding=None, trouble=None))
-        assert asked or "holding" not in world, "nobody asked the store"
+        assert asked or "holding" not in world, "the store was not asked"
         decision = reconcile_ephemeral(seen, around)
         self._write(replace(decision, actions=()) if killed else decision)
         return decision

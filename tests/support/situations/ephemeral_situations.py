@@ -185,7 +185,7 @@ def _(stream: EphemeralRecorder) -> None:
     stream.look(holding=HELPER)
 
 
-@_ephemeral("drifted", "somebody else changed the stream's configuration", CURRENT)
+@_ephemeral("drifted", "another client changed the stream's configuration", CURRENT)
 def _(stream: EphemeralRecorder) -> None:
     stream.claim()
     stream.later(300)
@@ -222,7 +222,7 @@ def _(stream: EphemeralRecorder) -> None:
     stream.look(holding=DRIFTED)
 
 
-@_ephemeral("missing", "somebody else deleted the stream: it is made again", IN_PROGRESS)
+@_ephemeral("missing", "another client deleted the stream: it is made again", IN_PROGRESS)
 def _(stream: EphemeralRecorder) -> None:
     stream.claim()
     stream.later(300)

@@ -143,8 +143,8 @@ class CopyingRecorder(Recorder):
         """
         seen, around = self._seen(), self._world(**world)
         asked = questions(seen, replace(around, answer=None, reading=None))
-        assert around.answer is None or Question.STATE in asked, "nobody asked for the state"
-        assert around.reading is None or Question.PROGRESS in asked, "nobody asked for progress"
+        assert around.answer is None or Question.STATE in asked, "the state was not asked for"
+        assert around.reading is None or Question.PROGRESS in asked, "progress was not asked for"
         return self._write(reconcile(seen, around))
 
     def fail(self, error: SluiceError, **world: Any) -> Decision:

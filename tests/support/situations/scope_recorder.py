@@ -168,7 +168,7 @@ class ScheduledScopeRecorder(ScopeRecorder):
         """Let the operator look at the copy and write its status. See CopyingRecorder."""
         seen, around = self._seen(), self._world(**world)
         asked = questions(seen, replace(around, answer=None, reading=None))
-        assert around.answer is None or asked, "nobody asked"
+        assert around.answer is None or asked, "no question was asked"
         return self._write(reconcile_scheduled(seen, around))
 
     def fail(self, error: SluiceError, **world: Any) -> Decision:

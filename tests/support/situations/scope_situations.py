@@ -87,7 +87,7 @@ def _(scope: ScopeRecorder) -> None:
     scope.look(trouble=Trouble.of(error))
 
 
-@_scope("target-exists", "some targets are somebody else's, and onExists is Fail", FAILED)
+@_scope("target-exists", "some targets have another owner, and onExists is Fail", FAILED)
 def _(scope: ScopeRecorder) -> None:
     scope.look(trouble=Trouble.of(THERE))
 

@@ -130,7 +130,7 @@ def test_an_api_server_that_is_away_is_no_problem_of_ours() -> None:
     async def rounds() -> None:
         running = asyncio.ensure_future(bench.resync.run())
         async with asyncio.timeout(10):
-            while bench.health.problems():  # noqa: ASYNC110 - nobody tells
+            while bench.health.problems():  # noqa: ASYNC110 - no event tells
                 await asyncio.sleep(0)
         running.cancel()
 

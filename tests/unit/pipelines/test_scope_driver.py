@@ -202,7 +202,7 @@ def test_executors_that_do_not_come_are_the_drivers_failure(
     monkeypatch.setattr("sluice.engine.tasks.executor.INLINE_BYTES", 10)
 
     def start(_self: object) -> None:
-        raise WaitingForExecutors("nobody came")
+        raise WaitingForExecutors("no executor came")
 
     monkeypatch.setattr(driver._Application, "start", start)
     trouble = drive(options, Settings())

@@ -228,9 +228,9 @@ def test_a_store_that_is_away_keeps_the_rows_that_are_seen() -> None:
     site = Site()
 
     async def act(_: Queries, viewer: Viewer) -> None:
-        site.refused = StoreUnavailable("nobody answers")
+        site.refused = StoreUnavailable("no store answers")
         await viewer.until(
-            lambda: "nobody answers" in viewer.told.get("problem", {}).get("error", "")
+            lambda: "no store answers" in viewer.told.get("problem", {}).get("error", "")
         )
         assert viewer.rows == [1]
         site.refused = None

@@ -209,7 +209,7 @@ def bucket() -> Iterator[S3Objects]:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         place = Bucket(name="archives", endpoint=f"http://127.0.0.1:{server.server_port}")
-        keys = S3Keys(access="a", secret="s")  # noqa: S106 - of nobody
+        keys = S3Keys(access="a", secret="s")  # noqa: S106 - no real account
         yield S3Objects(place, keys=keys, timeouts=PATIENT)
         server.shutdown()
         thread.join()

@@ -240,7 +240,7 @@ class StreamQuerySpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            # Another list of sinks is another query. Nobody would delete the live ones of this one.
+            # Another list of sinks is another query, which would leave the live ones of this one.
             Rule(
                 f"!({_HAS_LIVE.format('self')} || {_HAS_LIVE.format('oldSelf')})"
                 " || self.sinks == oldSelf.sinks",

@@ -184,7 +184,7 @@ class Grant(ApiModel):
 
     selector: NamespaceSelector = Field(
         description="The namespaces. Every namespace has the label kubernetes.io/metadata.name, "
-        "which nobody can change."
+        "which no user can change."
     )
     scopes: Scopes = None
     operations: Operations = None

@@ -1,10 +1,10 @@
-"""Read an object's bytes, in ranges or as a whole."""
+"""Read an object's bytes, and compare them with the manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sluice.errors import ArchiveDamaged
 
@@ -13,48 +13,15 @@ if TYPE_CHECKING:
     from sluice.core.archive.manifest import StoredObject
 
 
-class Content(Protocol):
-    """The bytes of an object that a manifest lists.
-
-    Attributes:
-        entry: the object's entry in the manifest.
-    """
-
-    entry: StoredObject
-
-    def range(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
-        ...
-
-
-class Remote:
-    """An object that is read in ranges, without a comparison with its SHA-256.
-
-    The caller has to compare what it reads with the digests of chunks.
-
-    Args:
-        objects: the store of objects.
-        entry: the object's entry in the manifest.
-    """
-
-    def __init__(self, objects: Objects, entry: StoredObject) -> None:
-        self.entry = entry
-        self._objects = objects
-
-    def range(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
-        data = self._objects.get(self.entry.name, start, end)
-        if data is None:
-            raise damaged(self.entry, "is missing")
-        return _whole(data, start, end, self.entry)
-
-
 class Checked:
     """An object that is read as a whole, into memory, and compared with the manifest's SHA-256.
 
     Args:
         objects: the store of objects.
         entry: the object's entry in the manifest.
+
+    Attributes:
+        entry: see above.
 
     Raises:
         ArchiveDamaged: the object is missing, or has other bytes.
@@ -75,7 +42,10 @@ class Checked:
 
     def range(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end). ArchiveDamaged if the object does not have them."""
-        return _whole(self._data[start:end], start, end, self.entry)
+        data = self._data[start:end]
+        if start < 0 or len(data) != end - start:
+            raise damaged(self.entry, f"has no bytes {start} to {end}")
+        return data
 
 
 class ContentFile(io.RawIOBase):
@@ -85,7 +55,7 @@ class ContentFile(io.RawIOBase):
         content: the object.
     """
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: Checked) -> None:
         super().__init__()
         self._content = content
         self._at = 0
@@ -120,9 +90,3 @@ class ContentFile(io.RawIOBase):
 def damaged(entry: StoredObject, why: str) -> ArchiveDamaged:
     """Return the error for an object that is damaged, missing or another one."""
     return ArchiveDamaged(f"{entry.name} {why}", name=entry.name)
-
-
-def _whole(data: bytes, start: int, end: int, entry: StoredObject) -> bytes:
-    if start < 0 or len(data) != end - start:
-        raise damaged(entry, f"has no bytes {start} to {end}")
-    return data

@@ -22,7 +22,7 @@ from sluice.errors import ArchiveDamaged, TooManyEvents
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sluice.archive.formats.content import Content
+    from sluice.archive.formats.content import Checked
     from sluice.archive.formats.piece import Piece
     from sluice.archive.objects.objects import Objects
 
@@ -84,7 +84,7 @@ def write(
 
 
 def read(
-    objects: Objects, content: Content, epoch: int, segment: int, *, start: int, end: int
+    objects: Objects, content: Checked, epoch: int, segment: int, *, start: int, end: int
 ) -> Iterator[memoryview]:
     """Yield the bytes [start, end) of a segment, as far as they are in the events of an index.
 
@@ -105,7 +105,7 @@ def read(
 
 
 def damages(
-    objects: Objects, content: Content, epoch: int, segment: int
+    objects: Objects, content: Checked, epoch: int, segment: int
 ) -> Iterator[ArchiveDamaged]:
     """Yield an error for each damaged event of an index. ArchiveDamaged if that is no index."""
     for batch in _batches(index(content)):
@@ -114,7 +114,7 @@ def damages(
                 yield body
 
 
-def index(content: Content) -> Iterator[IndexedEvent]:
+def index(content: Checked) -> Iterator[IndexedEvent]:
     """Yield the events of an index, in order. ArchiveDamaged if it is no index."""
     entry = content.entry
     data = content.range(0, entry.size)
@@ -127,11 +127,6 @@ def index(content: Content) -> Iterator[IndexedEvent]:
         at = event.end
     if at != entry.end:
         raise damaged(entry, f"leads to offset {at}, and not to {entry.end}")
-
-
-def event_names(content: Content, epoch: int, segment: int) -> Iterator[str]:
-    """Yield the names of the events' objects of an index, in order."""
-    return (str(EventName(epoch, segment, one.offset, one.length)) for one in index(content))
 
 
 def _put(objects: Objects, piece: Piece, group: Group) -> Written:

@@ -9,7 +9,7 @@ from sluice.core.archive.names import Format
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sluice.archive.formats.content import Content
+    from sluice.archive.formats.content import Checked
     from sluice.archive.formats.piece import Piece, Written
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import ArchivedSegment
@@ -61,7 +61,7 @@ def read(
     form: Format,
     objects: Objects,
     segment: ArchivedSegment,
-    content: Content,
+    content: Checked,
     *,
     start: int,
     end: int,

@@ -24,7 +24,7 @@ from sluice.core.events.grouping import EventStart, Group, Tally, groups
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sluice.archive.formats.content import Content
+    from sluice.archive.formats.content import Checked
     from sluice.archive.formats.piece import Piece
     from sluice.archive.objects.objects import Objects
 
@@ -61,7 +61,7 @@ def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Itera
         yield _put(objects, piece, members)
 
 
-def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
+def read(content: Checked, start: int, end: int) -> Iterator[memoryview]:
     """Yield those of the bytes [start, end) that the object holds, a row group at a time.
 
     Raises:
@@ -126,7 +126,7 @@ def _table(piece: Piece, group: Group) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _read(content: Content, start: int, end: int) -> Iterator[memoryview]:
+def _read(content: Checked, start: int, end: int) -> Iterator[memoryview]:
     entry = content.entry
     with pq.ParquetFile(ContentFile(content), page_checksum_verification=True) as file:
         at = entry.start

@@ -21,7 +21,7 @@ from sluice.core.events.grouping import EventStart, Tallier, Tally
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sluice.archive.formats.content import Content
+    from sluice.archive.formats.content import Checked
     from sluice.archive.formats.piece import Piece
     from sluice.archive.objects.objects import Objects
 
@@ -62,7 +62,7 @@ def write(objects: Objects, piece: Piece, blocks: Iterable[memoryview]) -> Itera
         yield from writer.feed(block)
 
 
-def read(content: Content, start: int, end: int) -> Iterator[memoryview]:
+def read(content: Checked, start: int, end: int) -> Iterator[memoryview]:
     """Yield those of the bytes [start, end) that the object holds, frame by frame.
 
     Raises:
@@ -129,7 +129,7 @@ class _Writer:
         return Written(entry, following)
 
 
-def _index(content: Content) -> list[_Frame]:
+def _index(content: Checked) -> list[_Frame]:
     """Read the index of an object, and return its frames in order."""
     entry = content.entry
     tail = content.range(max(0, entry.size - _TAIL), entry.size)
@@ -157,7 +157,7 @@ def _index(content: Content) -> list[_Frame]:
 
 
 def _decompressed(
-    content: Content, frame: _Frame, decompressor: zstandard.ZstdDecompressor
+    content: Checked, frame: _Frame, decompressor: zstandard.ZstdDecompressor
 ) -> Iterator[bytes]:
     """Yield the bytes of a frame, in blocks. Its checksum and length are compared at the end."""
     entry = content.entry

@@ -180,7 +180,7 @@ class Archive:
         name, data = head_name(head.number), encode(head)
         if len(data) > MOST_SHORT:
             raise PlanTooLarge(
-                f"a head of {len(head.runs)} runs would be longer than anybody reads",
+                f"a head of {len(head.runs)} runs would be longer than a reader takes",
                 remedy="Let go of runs with `sluice archive retain`, or by spec.retention.",
             )
         # If an answer was lost, the head may be there already.

@@ -186,8 +186,3 @@ def read_event(name: str) -> EventName | None:
     """Parse the name of an event's object; return None if it is another name."""
     found = _EVENT.fullmatch(name)
     return EventName(*(int(text, 16) for text in found.groups())) if found else None
-
-
-def segment_prefix(folder: str, epoch: int, segment: int) -> str:
-    """Return the prefix of the names of a segment's objects in the folder DATA or EVENTS."""
-    return f"{folder}{epoch:08x}/{segment:016x}/"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sluice.errors import SluiceError
 
 REMEDY: Final = (
-    "Run it again if you still need it: it starts anew. If nobody has aborted it, find out first "
+    "Run it again if you still need it: it starts anew. If no user has aborted it, find out first "
     "why the store lost its data."
 )
 

@@ -97,7 +97,7 @@ class Chain:
 def resumed(link: Link) -> Link:
     """Return a link from which a chain goes on without the bytes of the chunk that is not whole.
 
-    That chunk counts as whole with these bytes, as in `Chain.leap`: nobody has them any more.
+    That chunk counts as whole with these bytes, as in `Chain.leap`: no store has them any more.
     """
     if not link.held:
         return link

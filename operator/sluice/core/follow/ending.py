@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.core.values.wish import Wish
 
 SEALED: Final = "SourceSealed"
-"""The reason of an end that nobody asked for: the source takes no more events."""
+"""The reason of an end without a wish: the source takes no more events."""
 
 CUT_OVER: Final = "CutOver"
 DRAINED: Final = "Drained"

@@ -39,7 +39,7 @@ _MOST_NAME: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """A Lease as it was read. Anybody with the right may have written anything into it.
+    """A Lease as it was read. Any client with the right may have written anything into it.
 
     Attributes:
         version: its resource version, which each change changes.

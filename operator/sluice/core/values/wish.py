@@ -52,7 +52,7 @@ def consent(key: str, copy_id: str, number: int) -> str:
     have the source sealed, which perhaps it may not even read, and which no store undoes.
 
     Args:
-        key: a text that only those know who may wish it; empty for nobody.
+        key: a text that only those know who may wish it; empty if no client may.
         copy_id: the copy.
         number: how many wishes are recorded before. So an earlier consent proves nothing later.
 

@@ -128,7 +128,7 @@ class LargeEvent:
                 target_name(plan, row, self._target), self._name, condition, events=1
             )
         except ConditionFailed:
-            # The position never comes back to this event, so nobody merges it any more.
+            # The position never comes back to this event, so no driver merges it any more.
             clear_events(plan.copy_id, plan.target, [(row.target, self._start)], self._target)
             raise
         self._check(after)

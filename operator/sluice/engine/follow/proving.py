@@ -230,7 +230,7 @@ class Prover:
             return False  # the copy's retention takes no segment that takes events
         kept = min(target.start - shift, end)
         sent = end if source is None else min(source.start, end)
-        if at < min(kept, sent):  # nobody has them any more
+        if at < min(kept, sent):  # no store has them any more
             self._taken[row.index] += min(kept, sent) - at
             chain.leap(min(kept, sent))
         elif at < kept:

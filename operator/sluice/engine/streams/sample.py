@@ -66,7 +66,7 @@ def _other(field: str, difference: str) -> InvalidSpec:
     return InvalidSpec(
         f"there is a stream {SAMPLE} already: {difference}",
         field=field,
-        remedy="It is left as it is. Delete it if nobody needs it, or do without the sample.",
+        remedy="It is left as it is. Delete it if it is not needed, or do without the sample.",
     )
 
 

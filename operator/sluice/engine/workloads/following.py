@@ -74,7 +74,7 @@ def group_state(
 def _is_begun(group: GroupName, store: Store) -> bool:
     """Tell whether a group that the store knows has its first record, without which none can read.
 
-    Whoever has made it may have been cut off before.
+    The process that made the group may have been cut off before.
     """
     try:
         store.group_state(group)

@@ -106,8 +106,8 @@ class Child:
         """Tell whether an object is the copy's own. Labels prove nothing.
 
         In another namespace its annotation counts. Users of that namespace could write it, but only
-        they: the copy's users have no rights there. So a forged object harms nobody else. What a
-        Job mounts has the Job as its owner there.
+        they: the copy's users have no rights there. So a forged object harms them alone. What a Job
+        mounts has the Job as its owner there.
         """
         meta = body["metadata"]
         if meta["namespace"] == self.namespace:

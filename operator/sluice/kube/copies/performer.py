@@ -308,7 +308,7 @@ class Performer:
     async def stop_unreadable(self, kind: Kind, body: Object) -> None:
         """Clear another namespace of what works for a copy whose spec cannot be read any more.
 
-        Its users write the spec. They must not keep a driver there that nobody looks after.
+        Its users write the spec. They must not keep a driver there without an operator's care.
         """
         host = driver_namespace(body)
         if host is not None and self._settings.served.include(host):

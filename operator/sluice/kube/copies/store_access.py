@@ -34,7 +34,7 @@ DRILLS: Final[tuple[Operation, ...]] = ("Create", "Append", "Delete")
 def writes_of(resource: Copy, goal: Goal, *, keeps: bool, deleted: bool) -> tuple[Operation, ...]:
     """Return the operations that a copy does on its target's store.
 
-    A retention removes the runs of an archive, whoever has made them. In a store of another
+    A retention removes the runs of an archive, also those of other makers. In a store of another
     namespace these may be runs of that namespace's users, so the store's grant has to allow that.
 
     Args:

@@ -126,7 +126,7 @@ class LeaseKeeper:
         self._replica, step = self._replica.look(seen, now)
         if step is LeaseStep.END:
             self._fence.until = -math.inf
-            raise LeaseLost("nobody" if seen is None else seen.holder or "nobody")
+            raise LeaseLost("no replica" if seen is None else seen.holder or "no replica")
         self._act()
         if step is LeaseStep.WAIT:
             return min(LOOKED, max(0.0, self._replica.free - now))

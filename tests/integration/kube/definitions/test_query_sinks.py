@@ -43,7 +43,7 @@ def test_a_wrong_sink_is_refused(applier: Applier, sink: dict[str, Any], said: s
     ids=["removed", "another", "longer", "beside"],
 )
 def test_sinks_of_which_one_is_live_stay(applier: Applier, sinks: list[dict[str, Any]]) -> None:
-    """Nobody would delete the live one of before. Other fields may be changed."""
+    """The live one of before would be left behind. Other fields may be changed."""
     good = changed(QUERY, "spec.sinks", [{"stream": KEPT}, {"live": SHOWN}])
     applier.apply(good)
     refusal = applier.refusal(changed(QUERY, "spec.sinks", sinks))

@@ -16,7 +16,7 @@ from sluice.errors import SluiceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-THEIRS = S3Keys(access="THEIRS", secret="theirs")  # noqa: S106 - of nobody
+THEIRS = S3Keys(access="THEIRS", secret="theirs")  # noqa: S106 - no real account
 EMPTY = (
     b"<ListBucketResult><Name>archives</Name><KeyCount>0</KeyCount>"
     b"<IsTruncated>false</IsTruncated></ListBucketResult>"

@@ -70,7 +70,7 @@ def test_a_bucket_that_sends_more_than_was_asked_for_is_left() -> None:
         thread = Thread(target=server.handle_request)
         thread.start()
         bucket = Bucket(name="archives", endpoint=f"http://127.0.0.1:{server.server_port}")
-        keys = S3Keys(access="a", secret="s")  # noqa: S106 - of nobody
+        keys = S3Keys(access="a", secret="s")  # noqa: S106 - no real account
         objects = S3Objects(bucket, keys=keys, timeouts=StoreTimeouts())
         with pytest.raises(StoreRejected, match="more is sent than was asked for"):
             objects.get("heads/1", 0, 10)

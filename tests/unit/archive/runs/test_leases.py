@@ -23,7 +23,7 @@ from support.model.memory_objects import MemoryObjects
 OWNER = uuid4().hex
 
 
-def test_nobody_sweeps_while_somebody_writes(
+def test_no_sweep_begins_beside_a_writer(
     archive: Archive, objects: MemoryObjects, clock: Clock
 ) -> None:
     """A writer's objects are safe as long as it renews its lease."""
@@ -41,7 +41,7 @@ def test_nobody_sweeps_while_somebody_writes(
     assert not list(objects.list(LEASES))
 
 
-def test_nobody_writes_while_somebody_sweeps(objects: MemoryObjects) -> None:
+def test_no_writer_begins_during_a_sweep(objects: MemoryObjects) -> None:
     """A writer that comes during deletions waits, and leaves no lease behind."""
     with Lease(objects, uuid4().hex, LeaseWork.SWEEP) as sweeping:
         with (
@@ -168,7 +168,7 @@ def test_each_driver_of_a_run_has_a_lease_of_its_own(objects: MemoryObjects) -> 
 @pytest.mark.parametrize(
     ("mine", "theirs"), [(LeaseWork.WRITE, LeaseWork.SWEEP), (LeaseWork.SWEEP, LeaseWork.WRITE)]
 )
-def test_whoever_was_taken_for_given_up_gives_way(
+def test_a_writer_that_was_taken_for_given_up_gives_way(
     objects: MemoryObjects, clock: Clock, mine: LeaseWork, theirs: LeaseWork
 ) -> None:
     """A client whose lease was deleted sees at its next renewal that another one has begun."""

@@ -105,7 +105,9 @@ def test_a_head_that_is_swept_while_it_is_read_is_none_that_is_missing() -> None
     assert late.number == before.number + 1
 
 
-def test_a_manifest_that_nobody_would_read_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_that_readers_would_refuse_is_not_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A run with more objects than a manifest may list is refused. Earlier runs stay."""
     archive, source = grown_archive(Format.SEGMENTS)
     head = archive.head()

@@ -59,7 +59,7 @@ def test_bytes_that_were_lost_first_are_told() -> None:
     assert [(gap.start, gap.lost) for gap in report.gaps] == [(lost, lost)]
 
 
-def test_what_nobody_knows_of_a_segment_is_told() -> None:
+def test_unknown_bytes_of_a_segment_are_told() -> None:
     """A segment that was gone when a run came back to it may have had more bytes."""
     env = Env()
     env.take()

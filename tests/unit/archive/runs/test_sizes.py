@@ -92,7 +92,7 @@ def test_a_note_that_is_longer_than_any_is_damaged(
         Notes(objects, OWNER).read()
 
 
-def test_whoever_watches_a_run_keeps_none_of_its_notes() -> None:
+def test_a_watcher_of_a_run_keeps_none_of_its_notes() -> None:
     """Notes are read one by one and once, so their number does not change the memory."""
     peaks = []
     for count in (10, 80):

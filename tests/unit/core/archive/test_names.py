@@ -14,7 +14,6 @@ from sluice.core.archive.names import (
     read_data,
     read_event,
     read_run,
-    segment_prefix,
 )
 from sluice.core.values.archive_layout import DATA, EVENTS, below, checked_path, stream_at
 from sluice.errors import InvalidSpec
@@ -62,8 +61,8 @@ def test_names_are_read_as_they_were_written(
     assert read_run(str(run)) == run
     assert (read_data(str(event)), read_event(str(data)), read_run(str(data))) == (None, None, None)
     assert head_number(str(run)) is None
-    assert str(data).startswith(segment_prefix(DATA, data.epoch, data.segment))
-    assert str(event).startswith(segment_prefix(EVENTS, event.epoch, event.segment))
+    assert str(data).startswith(f"{DATA}{data.epoch:08x}/{data.segment:016x}/")
+    assert str(event).startswith(f"{EVENTS}{event.epoch:08x}/{event.segment:016x}/")
 
 
 @pytest.mark.parametrize(

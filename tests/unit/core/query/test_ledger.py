@@ -279,4 +279,4 @@ def _nothing(_version: VersionRecord) -> int:
 
 
 def _never() -> list[dict[str, Any]]:
-    raise AssertionError("nobody asks")
+    raise AssertionError("no question is expected")

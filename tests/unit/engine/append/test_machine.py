@@ -220,7 +220,7 @@ class Appending(RuleBasedStateMachine):
     def scale(self, count: int) -> None:
         """Scale the target once, as another client may."""
         self.scaled = True
-        self.world.history.append(f"somebody: scales to {count}")
+        self.world.history.append(f"another client: scales to {count}")
         self.world.scale(TARGET, count)
 
     def open(self) -> list[ModelTransaction]:

@@ -124,7 +124,7 @@ def test_a_run_whose_objects_were_swept_is_not_recorded(
     assert place.runs() == (1, 2)
 
 
-def test_nothing_is_recorded_while_somebody_sweeps(place: Place, driver: Driver) -> None:
+def test_nothing_is_recorded_during_a_sweep(place: Place, driver: Driver) -> None:
     """A driver that counted as dead gives way before it records."""
     step = driver.reach(RecordRun)
     place.objects.delete(place.leases())
@@ -190,7 +190,7 @@ class _KilledError(BaseException):
     """The end of the process: whatever it calls after this raises the error as well."""
 
 
-def test_a_driver_that_lives_on_gives_way_to_whoever_deletes(place: Place, driver: Driver) -> None:
+def test_a_driver_that_lives_on_gives_way_to_a_deletion(place: Place, driver: Driver) -> None:
     """The driver takes its lease again, and finds the objects of its run gone."""
     step = driver.reach(RecordRun)
     assert erase_archive(REQUEST, root_of(place.objects)) == Erased()

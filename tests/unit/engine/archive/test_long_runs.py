@@ -11,7 +11,7 @@ from support.model import ModelStore, World, segment_name
 from support.model.memory_objects import MemoryObjects
 
 
-def test_a_run_whose_notes_nobody_has_memory_for_is_given_up(
+def test_a_run_whose_notes_fit_in_no_memory_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It ends before it has put all, since its manifest would be too long.

@@ -103,7 +103,7 @@ class _KilledError(BaseException):
 
 
 @pytest.mark.parametrize("ours", [0, 1])
-def test_an_archive_that_somebody_else_has_put_runs_into_is_kept(
+def test_an_archive_that_has_runs_of_another_maker_is_kept(
     threads: ThreadPoolExecutor, ours: int
 ) -> None:
     """Runs of another resource, of the same stream at the same path, are kept."""

@@ -104,7 +104,7 @@ def test_others_are_no_rivals(other: dict[str, Any]) -> None:
         ([STREAMS_FINALIZER], {"streams": []}),
     ],
 )
-def test_who_has_nothing_in_the_store_blocks_nobody(
+def test_an_owner_without_data_in_the_store_blocks_no_other(
     finalizers: list[str], status: dict[str, Any] | None
 ) -> None:
     """Any client may set a finalizer, but only the operator writes a status."""
@@ -180,7 +180,7 @@ def test_copies_that_are_not_done_read_their_source(
         copy, "spec.source", {"storeRef": {"name": "same"}, "scope": "in", "stream": "s"}
     )
     body = _body("helper", 1, **spec)
-    assert conflicts.readers(_mirror(copy, body), body) == (), "anybody may set a finalizer"
+    assert conflicts.readers(_mirror(copy, body), body) == (), "any client may set a finalizer"
     copy["status"] = {"planHash": "h"}
     assert conflicts.readers(_mirror(copy, body), body) == expected
 

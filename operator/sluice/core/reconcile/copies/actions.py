@@ -135,7 +135,7 @@ class Erase:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Delete the resource of a copy that succeeded, if nobody has changed it since this look."""
+    """Delete the resource of a copy that succeeded, if no client has changed it since this look."""
 
 
 @dataclass(frozen=True, slots=True)

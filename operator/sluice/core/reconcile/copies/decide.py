@@ -99,7 +99,7 @@ def _about(copy: CopySeen, world: World, job: JobSeen) -> frozenset[Question]:
         return frozenset()
     if world.plan is not None:
         return frozenset({Question.PROGRESS})
-    # A follower does not end by itself, and nobody would look after it without a plan.
+    # A follower does not end by itself, and without a plan no decision would end it.
     return frozenset({Question.STATE} if follows(copy) else ())
 
 
@@ -252,7 +252,7 @@ def _running(copy: CopySeen, world: World, status: CopyStatus, job: JobSeen) -> 
         if placed and world.plan is not None and not world.controls:
             # Its ConfigMaps follow it there. An operator may have been killed in between.
             guard = (*guard, StartJob(job.attempt, world.plan.plan, follower=job.follower))
-        # What keeps a pod away is told by events, which nobody watches. It rarely changes late.
+        # Events tell what keeps a pod away, and are not watched. The cause rarely changes late.
         waited = (world.now - job.started).total_seconds()
         again = min(max(POLL_SECONDS, waited / 10), WAIT_SECONDS)
         return Decision(status=status.starting(job), actions=guard, again=again)
@@ -393,5 +393,5 @@ def _deadline(copy: CopySeen, world: World, status: CopyStatus) -> Decision:
 
 
 def _kept(copy: CopySeen, world: World, status: CopyStatus) -> CopyingStatus:
-    """Keep the conditions. A status that somebody has deleted has none, and gets new ones."""
+    """Keep the conditions. A status that a user has deleted has none, and gets new ones."""
     return status.unchanged() if copy.status.conditions else status.working_on(world, None)

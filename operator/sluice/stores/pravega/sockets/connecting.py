@@ -96,7 +96,7 @@ def refused_later(wire: Wire, peer: Endpoint) -> None:
 
 
 def speaks_tls(peer: Endpoint, timeout: float) -> bool:
-    """Tell whether a server begins with TLS within `timeout` seconds, whoever it is."""
+    """Tell whether a server begins with TLS within `timeout` seconds, with any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is said to it, and nothing believed

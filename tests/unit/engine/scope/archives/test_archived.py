@@ -154,7 +154,7 @@ def test_an_archive_that_somebody_makes_after_the_plan_gets_no_run(
 
 
 @pytest.mark.parametrize("step", [Transfer, RecordRun])
-def test_an_archive_that_somebody_makes_meanwhile_gets_no_run(env: Env, step: type[Step]) -> None:
+def test_an_archive_that_is_made_meanwhile_gets_no_run(env: Env, step: type[Step]) -> None:
     """The other archive may come until this run is recorded. A retry adds no run either."""
     expected = dict.fromkeys(NAMES, COPIED) | {"s000": "TargetExists"}
     assert states_of(env.run(TO, listener=At(step, lambda: archive_first(env)))) == expected

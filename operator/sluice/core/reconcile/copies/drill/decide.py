@@ -129,7 +129,7 @@ def on_deletion(seen: ArchiveSeen, world: World, decided: Decision) -> Decision:
         return Decision(
             status=status.model_copy(update={"drill": noted}), actions=actions, again=POLL_SECONDS
         )
-    # With a lost status, nobody knows whether a drill has left something.
+    # With a lost status, it is unknown whether a drill has left something.
     may_be = drill.scratch if drill is not None else seen.spec.verify is not None
     if not may_be or RemoveFinalizer() not in decided.actions:
         return decided

@@ -130,7 +130,7 @@ class ScheduledScopeSeen(ScheduledSeen):
     def lingers(self) -> bool:
         """Whether something of a run that is over is still to be deleted, before the next one.
 
-        If the status was lost, it is the rest of a run whose key nobody knows any more.
+        If the status was lost, it is the rest of a run whose key is lost, too.
         """
         return self.finalizer and self.over
 
