@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
-    from sluice.core.values.model import SegmentInfo, Stream, StreamConfig, StreamName
+    from sluice.core.values.model import SegmentInfo, StreamConfig, StreamName
     from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
 
 TRIES: Final = 5
 """Attempts to take the bounds of a first run, each of which a truncation may spoil."""
