@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import ExitStack
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +16,7 @@ from sluice import console, tracing
 from sluice.archive.runs.archive import find_run
 from sluice.archive.runs.verify import verify_archive
 from sluice.commands.cluster.drill import drill
-from sluice.commands.copying import TASKS, read, run_job, start_spark
+from sluice.commands.copying import TASKS, own_tasks, read, run_job
 from sluice.commands.places import (
     STORES_FILE,
     address_of,
@@ -44,7 +42,6 @@ from sluice.core.values.model import StreamName
 from sluice.engine.tasks.limits import Limits
 from sluice.errors import EXIT_CODES, ArchiveNotFound, Category, SluiceError
 from sluice.pipelines.programs.jobs import Job
-from sluice.pipelines.programs.run import Tasks
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
 
     from sluice.archive.runs.archive import Archive
     from sluice.archive.runs.verify import ArchiveVerification
+    from sluice.commands.places import ArchivePlace
     from sluice.commands.runs import Until
     from sluice.core.archive.head import Head
     from sluice.core.copy.plan import OnTruncation
@@ -232,13 +230,7 @@ def restore(
             copy_id=restore_id(
                 settings.cluster_id, (where.address, choice), (address, stream), append=append
             ),
-            sources=(
-                SourceRequest(
-                    stream=StreamName(scope=where.address.uri, stream=where.path),
-                    field="PLACE",
-                    archive=choice,
-                ),
-            ),
+            sources=(_source(where, choice),),
             target=stream,
             seal=seal,
             on_truncation=on_truncation,
@@ -252,9 +244,7 @@ def restore(
         limits=Limits(),
     )
     began = time.monotonic()
-    with tracing.started("sluice"), Stores(settings) as stores, ExitStack() as stack:
-        spark = cache(lambda: start_spark(stack, slots))
-        own = Tasks(spark=spark, settings=settings, threads=slots)
+    with tracing.started("sluice"), Stores(settings) as stores, own_tasks(settings, slots) as own:
         ended = run_job(job, stores, own, patience)
     if ended is None:  # for the type checker: only a suspended job has no result
         return
@@ -263,6 +253,12 @@ def restore(
     seconds = console.duration(time.monotonic() - began)
     console.note.print(f"{console.summary(ended.words)} in {seconds}")
     sys.exit(exit_code(ended.failures))
+
+
+def _source(where: ArchivePlace, choice: ArchiveChoice) -> SourceRequest:
+    """Return an archive as a source of a copy."""
+    name = StreamName(scope=where.address.uri, stream=where.path)
+    return SourceRequest(stream=name, field="PLACE", archive=choice)
 
 
 def restore_id(

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from sluice.api.load import Resources
     from sluice.commands.views import View
+    from sluice.config import Settings
     from sluice.core.values.wish import Wish
     from sluice.core.workloads.request import Request
     from sluice.pipelines.programs.jobs import Job
@@ -129,9 +130,7 @@ def run(
     slots = tasks or os.cpu_count() or 1
     began = time.monotonic()
     ended: list[CommandResult] = []
-    with tracing.started("sluice"), Stores(settings) as stores, ExitStack() as stack:
-        spark = cache(lambda: start_spark(stack, slots))
-        where = Tasks(spark=spark, settings=settings, threads=slots)
+    with tracing.started("sluice"), Stores(settings) as stores, own_tasks(settings, slots) as where:
         jobs = all_jobs(_unhooked(read(file)), settings, verify=verify, tasks=slots)
         for job in in_turn(jobs):
             result = run_job(job, stores, where, patience)
@@ -288,6 +287,14 @@ def _unhooked(resources: Resources) -> Resources:
                 remedy="Remove the field from the file, and do by hand what the Jobs do.",
             )
     return resources
+
+
+@contextmanager
+def own_tasks(settings: Settings, slots: int) -> Iterator[Tasks]:
+    """Run tasks in this process, and in a Spark that is started once it is needed."""
+    with ExitStack() as stack:
+        spark = cache(lambda: start_spark(stack, slots))
+        yield Tasks(spark=spark, settings=settings, threads=slots)
 
 
 def start_spark(stack: ExitStack, slots: int) -> SparkContext:

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import kopf
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sluice.kube.api.kinds import Kind, Object
-    from sluice.kube.loop.settings import OperatorSettings
+    from sluice.kube.loop.settings import LeaseSettings, OperatorSettings
 
 _log = structlog.get_logger()
 
@@ -82,102 +83,19 @@ async def operate(settings: OperatorSettings) -> None:
     stop = asyncio.Event()
     _stop_at_signals(stop)
     async with AsyncExitStack() as stack:
-        queue = WorkQueue(workers=WORKERS, served=settings.served)
-        mirror, metrics, fence, works = Mirror(), Metrics(), Fence(), asyncio.Event()
-
-        def called(verb: str, resource: str) -> None:
-            metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
-
-        def asked(call: str, seconds: float) -> None:
-            metrics.observe("sluice_store_call_seconds", seconds, call=call)
-
-        api = await stack.enter_async_context(await Api.connect(called, fence=fence))
-        sweep = CopySweep(api, mirror, settings.served, seconds=settings.resync_seconds)
-
-        def gone(kind: Kind, body: Object) -> None:
-            if works.is_set():
-                sweep.gone(kind, body)
-
-        watching = watches.Watches(queue, mirror, gone)
-        resync = Resync(
-            api,
-            queue=queue,
-            mirror=mirror,
-            watches=watching,
-            metrics=metrics,
-            namespaces=settings.namespaces,
-            seconds=settings.resync_seconds,
+        lookout = await _lookout(settings, stack)
+        keeper = await _keeper(lookout, settings.lease, stack)
+        by_name = ByName(lookout.mirror, lookout.metrics, settings)
+        health = Health(
+            lookout.queue, lookout.resync, lookout.metrics, by_name, settings, fence=lookout.fence
         )
-
-        def work() -> None:
-            queue.is_open = True
-            works.set()
-            resync.queue_all()
-
-        keeper = None
-        if settings.lease.name:
-            queue.is_open = False
-            keeper = LeaseKeeper(
-                await stack.enter_async_context(await Api.connect(called)),
-                settings.lease.namespace,
-                settings.lease.name,
-                fence=fence,
-                leads=work,
-            )
-        else:
-            works.set()
-        by_name = ByName(mirror, metrics, settings)
-        runner = await Health(queue, resync, metrics, by_name, settings, fence=fence).serve()
+        runner = await health.serve()
         stack.push_async_callback(runner.cleanup)
-        cluster = await _known_cluster(api, settings.cluster_id, stop)
+        cluster = await _known_cluster(lookout.api, settings.cluster_id, stop)
         if cluster is None:
             return
-        allowance = Allowance()
-        threads, reading = (
-            stack.enter_context(BoundedThreads(THREADS, settings.look_seconds, allowance, one))
-            for one in (fence, None)
-        )
-        connections = Connections(
-            api,
-            Settings(cluster_id=cluster, timeouts=TIMEOUTS),
-            ambient=settings.ambient_identity,
-            allowed=settings.stores.allow,
-            labelled=settings.stores.require_secret_label,
-            told=asked,
-        )
-        stack.callback(connections.close)
-        recorder = Recorder(api, socket.gethostname())
-        sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
-        await stack.enter_async_context(sink.delivering())
-        probes = Probes(connections, reading)
-        owners = Owners(api, watching.owner)
-        stack.push_async_callback(owners.close)
-        parts = Parts(
-            settings=settings,
-            cluster=cluster,
-            api=api,
-            queue=queue,
-            mirror=mirror,
-            metrics=metrics,
-            recorder=recorder,
-            statuses=StatusWriter(api, recorder, sink.tell),
-            connections=connections,
-            threads=threads,
-            allowance=allowance,
-            probes=probes,
-            stores=StoreView(api, mirror, probes, settings.served),
-            owners=owners,
-        )
-        reconcilers = {name: RECONCILERS[name](parts) for name in OWN}
-        controller = Controller(reconcilers, queue=queue, metrics=metrics)
-        jobs = [
-            resync.run(),
-            _warm(works, probes, mirror, settings),
-            _after(works, sweep.run),
-            _after(works, sweep.follow),
-            *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
-            _watch(watching, settings.namespaces, stop),
-        ]
+        parts = await _parts(lookout, settings, cluster, stack)
+        jobs = _jobs(lookout, parts, stop)
         _log.info(
             "operator started",
             cluster=cluster,
@@ -186,6 +104,160 @@ async def operate(settings: OperatorSettings) -> None:
         )
         await _until(stop, jobs, keeper)
         _log.info("operator stopped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lookout:
+    """The parts that read, and queue resources, before the operator begins to work.
+
+    Attributes:
+        works: set once this replica works: it holds the Lease, or needs none.
+        fence: keeps the replica from changing anything once another one may work.
+        api: the API server.
+        queue: the resources that wait for a worker.
+        mirror: the objects that the watches showed.
+        metrics: counters and gauges.
+        sweep: clears up after copies that are gone.
+        watching: feeds the queue and the mirror.
+        resync: finds what the watches missed.
+    """
+
+    works: asyncio.Event
+    fence: Fence
+    api: Api
+    queue: WorkQueue
+    mirror: Mirror
+    metrics: Metrics
+    sweep: CopySweep
+    watching: watches.Watches
+    resync: Resync
+
+    def work(self) -> None:
+        """Begin to work."""
+        self.queue.is_open = True
+        self.works.set()
+        self.resync.queue_all()
+
+
+async def _lookout(settings: OperatorSettings, stack: AsyncExitStack) -> _Lookout:
+    """Make the parts that read.
+
+    Raises:
+        ApiUnavailable: there is no configuration for an API server.
+    """
+    queue = WorkQueue(workers=WORKERS, served=settings.served)
+    mirror, metrics, fence, works = Mirror(), Metrics(), Fence(), asyncio.Event()
+    api = await stack.enter_async_context(await Api.connect(_counted(metrics), fence=fence))
+    sweep = CopySweep(api, mirror, settings.served, seconds=settings.resync_seconds)
+
+    def gone(kind: Kind, body: Object) -> None:
+        if works.is_set():
+            sweep.gone(kind, body)
+
+    watching = watches.Watches(queue, mirror, gone)
+    resync = Resync(
+        api,
+        queue=queue,
+        mirror=mirror,
+        watches=watching,
+        metrics=metrics,
+        namespaces=settings.namespaces,
+        seconds=settings.resync_seconds,
+    )
+    return _Lookout(
+        works=works,
+        fence=fence,
+        api=api,
+        queue=queue,
+        mirror=mirror,
+        metrics=metrics,
+        sweep=sweep,
+        watching=watching,
+        resync=resync,
+    )
+
+
+def _counted(metrics: Metrics) -> Callable[[str, str], None]:
+    """Return a function that counts calls to the API server."""
+
+    def called(verb: str, resource: str) -> None:
+        metrics.count("sluice_api_calls_total", verb=verb, resource=resource)
+
+    return called
+
+
+async def _keeper(
+    lookout: _Lookout, lease: LeaseSettings, stack: AsyncExitStack
+) -> LeaseKeeper | None:
+    """Return the keeper of the Lease, which begins the work; without a Lease, begin it now."""
+    if not lease.name:
+        lookout.works.set()
+        return None
+    lookout.queue.is_open = False
+    api = await stack.enter_async_context(await Api.connect(_counted(lookout.metrics)))
+    return LeaseKeeper(api, lease.namespace, lease.name, fence=lookout.fence, leads=lookout.work)
+
+
+async def _parts(
+    lookout: _Lookout, settings: OperatorSettings, cluster: str, stack: AsyncExitStack
+) -> Parts:
+    """Make the parts that the reconcilers share."""
+    api, mirror, metrics = lookout.api, lookout.mirror, lookout.metrics
+
+    def asked(call: str, seconds: float) -> None:
+        metrics.observe("sluice_store_call_seconds", seconds, call=call)
+
+    allowance = Allowance()
+    threads, reading = (
+        stack.enter_context(BoundedThreads(THREADS, settings.look_seconds, allowance, one))
+        for one in (lookout.fence, None)
+    )
+    connections = Connections(
+        api,
+        Settings(cluster_id=cluster, timeouts=TIMEOUTS),
+        ambient=settings.ambient_identity,
+        allowed=settings.stores.allow,
+        labelled=settings.stores.require_secret_label,
+        told=asked,
+    )
+    stack.callback(connections.close)
+    recorder = Recorder(api, socket.gethostname())
+    sink = Sink(settings.notices, cluster=cluster, metrics=metrics)
+    await stack.enter_async_context(sink.delivering())
+    probes = Probes(connections, reading)
+    owners = Owners(api, lookout.watching.owner)
+    stack.push_async_callback(owners.close)
+    return Parts(
+        settings=settings,
+        cluster=cluster,
+        api=api,
+        queue=lookout.queue,
+        mirror=mirror,
+        metrics=metrics,
+        recorder=recorder,
+        statuses=StatusWriter(api, recorder, sink.tell),
+        connections=connections,
+        threads=threads,
+        allowance=allowance,
+        probes=probes,
+        stores=StoreView(api, mirror, probes, settings.served),
+        owners=owners,
+    )
+
+
+def _jobs(lookout: _Lookout, parts: Parts, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+    """Return what runs until the operator ends, side by side."""
+    reconcilers = {name: RECONCILERS[name](parts) for name in OWN}
+    controller = Controller(reconcilers, queue=parts.queue, metrics=parts.metrics)
+    works, sweep = lookout.works, lookout.sweep
+    return [
+        lookout.resync.run(),
+        _warm(works, parts.probes, parts.mirror, parts.settings),
+        _after(works, sweep.run),
+        _after(works, sweep.follow),
+        *(controller.work(lane) for lane, count in WORKERS.items() for _ in range(count)),
+        _watch(lookout.watching, parts.settings.namespaces, stop),
+    ]
 
 
 def _stop_at_signals(stop: asyncio.Event) -> None:

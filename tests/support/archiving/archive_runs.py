@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from sluice.archive.objects.objects import Objects
     from sluice.core.archive.manifest import Manifest
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.executor import Executor
-    from sluice.engine.tasks.work import Clock, Listener
+    from sluice.engine.tasks.work import Listener
     from sluice.stores.base import Store
 
 PATH = "shop/orders"

@@ -9,9 +9,9 @@ from sluice.core.values.model import Scaling, StreamConfig
 from sluice.engine.copy.abort import finish_abort, sweep
 from sluice.engine.copy.planning import resolve
 from sluice.engine.copy.stream_copy import StreamCopyWork
+from sluice.engine.tasks.clock import Clock
 from sluice.engine.tasks.executor import InlineExecutor
 from sluice.engine.tasks.limits import Limits
-from sluice.engine.tasks.work import Clock
 from support.engine.plans import COPY, SOURCE, TARGET, whole_plan
 from support.engine.runners import copy_runner
 from support.engine.sources import CHUNK, begun, events_of, go, split

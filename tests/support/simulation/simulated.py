@@ -20,7 +20,7 @@ from sluice.core.reconcile.copies import following as decisions
 from sluice.engine.workloads import scope, stream, workload
 from sluice.errors import ApiUnavailable, SluiceError, StoreUnavailable
 from sluice.kube.api import objects, status
-from sluice.kube.copies import following, observer
+from sluice.kube.copies import cutover, observer
 from sluice.kube.ephemeral import conflicts, performer
 from sluice.kube.ephemeral import observer as ephemeral_observer
 from support.reconcile.copies import NOW, UID
@@ -165,7 +165,7 @@ _ENGINE: tuple[tuple[ModuleType, dict[str, Any]], ...] = (
             "live": _there,
         },
     ),
-    (following, {"write_wish": _write_wish}),
+    (cutover, {"write_wish": _write_wish}),
     (
         scope,
         {

@@ -45,6 +45,13 @@ class Swept:
     bytes: int = 0
     runs: set[int] = field(default_factory=set)
 
+    def add(self, found: ObjectInfo) -> None:
+        """Count an object."""
+        self.objects += 1
+        self.bytes += found.size
+        if run := read_run(found.name):
+            self.runs.add(run.run)
+
 
 def sweep(
     archive: Archive,
@@ -87,25 +94,16 @@ def sweep(
             head = head.without(without)
         needed = _Needed(archive, head, {one.run for one in leases.held if one.run}, lease)
         before = leases.now - round(grace * 1000)
-        batch: list[str] = []
+        doomed = _Deletion(archive, lease, dry=dry)
         for found in _all(archive):
             lease.renew()
             if found.modified >= before or needed.has(found.name):
                 continue
-            swept.objects += 1
-            swept.bytes += found.size
-            if run := read_run(found.name):
-                swept.runs.add(run.run)
+            swept.add(found)
             if told:
                 told(found)
-            if batch and _folder(batch[-1]) != _folder(found.name):
-                _delete(archive, lease, batch, dry=dry)
-                batch = []
-            batch.append(found.name)
-            if len(batch) == _BATCH:
-                _delete(archive, lease, batch, dry=dry)
-                batch = []
-        _delete(archive, lease, batch, dry=dry)
+            doomed.add(found.name)
+        doomed.delete()
         # A lease that was over may have been written again meanwhile.
         over = [one.name for one in leases.over if _is_still(archive.objects.look(one.name), one)]
         _delete(archive, lease, over, dry=dry)
@@ -134,6 +132,35 @@ def _all(archive: Archive) -> Iterator[ObjectInfo]:
 def _folder(name: str) -> str:
     """Return the folder of an object. Folders are swept one after the other."""
     return name.partition("/")[0]
+
+
+class _Deletion:
+    """The objects of one folder that are deleted next, together.
+
+    Args:
+        archive: the archive.
+        lease: the sweep's lease, which is renewed before objects are deleted.
+        dry: whether to delete nothing.
+    """
+
+    def __init__(self, archive: Archive, lease: Lease, *, dry: bool) -> None:
+        self._archive = archive
+        self._lease = lease
+        self._dry = dry
+        self._names: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Add an object, which is deleted once the batch is full or another folder begins."""
+        if self._names and _folder(self._names[-1]) != _folder(name):
+            self.delete()
+        self._names.append(name)
+        if len(self._names) == _BATCH:
+            self.delete()
+
+    def delete(self) -> None:
+        """Delete the objects, and begin anew."""
+        _delete(self._archive, self._lease, self._names, dry=self._dry)
+        self._names = []
 
 
 def _delete(archive: Archive, lease: Lease, names: list[str], *, dry: bool) -> None:

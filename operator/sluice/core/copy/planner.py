@@ -202,13 +202,8 @@ def plan_stream(
             could not be scaled in the same way.
     """
     own = marks.plain(config)
-    if len(own.tags) > marks.MOST_TAGS and not append:
-        raise SourceUnsupported(
-            f"{request.origin} has {len(own.tags)} tags, and with those that Sluice marks a target "
-            f"with, a store takes no more than {marks.MOST_TAGS}",
-            field="spec.source.stream",
-            remedy="Take tags off the source; nothing was made.",
-        )
+    if not append:
+        _check_tags(request, own)
     segments = sorted(seen, key=lambda segment: segment.keys.low)
     segments.sort(key=lambda segment: (segment.generation, segment.generation and segment.id))
     total = sum(segment.end - segment.start for segment in segments)
@@ -233,6 +228,23 @@ def plan_stream(
         seal=request.seal,
         follow=request.follow,
     )
+    _check_scaling(plan)
+    return plan
+
+
+def _check_tags(request: CopyRequest, config: StreamConfig) -> None:
+    """Raise SourceUnsupported if a new target could not be marked beside the source's tags."""
+    if len(config.tags) > marks.MOST_TAGS:
+        raise SourceUnsupported(
+            f"{request.origin} has {len(config.tags)} tags, and with those that Sluice marks a "
+            f"target with, a store takes no more than {marks.MOST_TAGS}",
+            field="spec.source.stream",
+            remedy="Take tags off the source; nothing was made.",
+        )
+
+
+def _check_scaling(plan: StreamPlan) -> None:
+    """Raise SourceUnsupported if no target could be scaled like the sources."""
     for number, active in enumerate(plan.active):
         if break_in(plan.segments[i].keys for i in active) is not None:
             raise SourceUnsupported(
@@ -242,4 +254,3 @@ def plan_stream(
                 remedy="Nothing was made. Please report this with what the store says of the "
                 "stream's epochs.",
             )
-    return plan

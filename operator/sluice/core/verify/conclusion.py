@@ -53,20 +53,9 @@ def conclude(
         _segment(pair, seen, equal=not differences)
         for (pair, seen), differences in zip(compared, found, strict=True)
     ]
-    differences = [one for each in found for one in each]
-    differences += [
-        _other_chain(pair)
-        for (pair, seen), known in zip(compared, found, strict=True)
-        if not known and breaks_chain(pair, seen)
-    ]
-    differences += [_missing(one) for one in pairing.missing]
+    differences = _gathered(pairing, compared, found, exact=exact)
     read = [
         [s.source for s in segments if s.source_index == place] for place in range(len(sources))
-    ]
-    differences += [
-        _extra(one)
-        for one in pairing.extra
-        if one.end > one.start and (exact or one.segment in pairing.inner)
     ]
     target_digest = _over(segment.target.digest for segment in segments)
     followed = any(pair.proved is not None for pair in pairing.pairs)
@@ -87,6 +76,36 @@ def conclude(
         extra=tuple(_unpaired(one, None) for one in pairing.extra),
         differences=tuple(differences),
     )
+
+
+def _gathered(
+    pairing: Pairing,
+    compared: Sequence[tuple[Pair, Comparison]],
+    found: Sequence[Sequence[Difference]],
+    *,
+    exact: bool,
+) -> list[Difference]:
+    """List the differences of all segments: of pairs first, then of those that have no pair.
+
+    Args:
+        pairing: the pairing of the segments.
+        compared: the pairs and their comparisons.
+        found: the differences of each pair.
+        exact: see `conclude`.
+    """
+    differences = [one for each in found for one in each]
+    differences += [
+        _other_chain(pair)
+        for (pair, seen), known in zip(compared, found, strict=True)
+        if not known and breaks_chain(pair, seen)
+    ]
+    differences += [_missing(one) for one in pairing.missing]
+    differences += [
+        _extra(one)
+        for one in pairing.extra
+        if one.end > one.start and (exact or one.segment in pairing.inner)
+    ]
+    return differences
 
 
 def _differences(pair: Pair, seen: Comparison, *, exact: bool) -> Iterator[Difference]:

@@ -11,11 +11,12 @@ from sluice.core.values.model import Segment
 from sluice.errors import SourceNotFound, SourceReplaced, StreamNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sluice.core.archive.manifest import ArchivedSegment, Manifest
     from sluice.core.values.model import SegmentInfo, StreamConfig, StreamName
     from sluice.stores.base import Source
+    from sluice.stores.reading import Stream
 
 TRIES: Final = 5
 """Attempts to take the bounds of a first run, each of which a truncation may spoil."""
@@ -74,70 +75,86 @@ def _look(
     if stream is None:
         raise SourceNotFound(f"stream {name} does not exist in the source store", field=field)
     known = {one.id: one for one in parent.segments} if parent else {}
-    since: Sequence[Segment] = ()
+    since = _end_of(parent) if parent else ()
     if parent is not None:
-        since = [
-            Segment(id=one.segment, keys=known[one.segment].keys) for one in parent.end.offsets
-        ]
         _check_same(name, store, since)
         _check_sealed(name, store, [known[one.id] for one in since if known[one.id].sealed])
-    try:
-        made = store.generations(name, since) if since or not stream.is_one_generation else None
-    except StreamNotFound:
-        raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
-    generations = made or (stream.head,)
-    epoch = max((one.epoch for one in known.values()), default=-1)
-    epochs = {
-        segment.id: epoch + number if since else number
-        for number, segments in enumerate(generations)
-        for segment in segments
-    }
-    segments = [segment for generation in generations for segment in generation]
-    # Add segments that the previous run has not to their end, though others took their keys since.
-    asked = {one.id: one for one in segments}
-    asked |= {
-        one.id: Segment(id=one.id, keys=one.keys)
-        for one in known.values()
-        if not one.sealed and one.lost is None
-    }
+    generations = _generations(name, store, stream, since)
+    asked = _unfinished(generations, known)
     seen = _measure(name, [*asked.values()], store)
     if parent is None and any(one.info is None for one in seen.values()):
         return None
+    epochs = _epochs(generations, known, later=bool(since))
     runs = []
     for segment in asked.values():
         before = known.get(segment.id)
         if before is not None and (before.sealed or before.lost):
             continue
-        if (
-            before is not None
-            and seen[segment.id].info
-            and (seen[segment.id].created != before.created)
-        ):
-            raise _replaced(name, segment.id)
         if before is not None:
-            _check_length(name, before, seen[segment.id].info)
+            _check_again(name, before, seen[segment.id])
         number = before.epoch if before else epochs[segment.id]
         runs.append(_run_of(segment, before, seen[segment.id], number, first=parent is None))
     if since and any(one.lost for one in runs):
         _check_same(name, store, since)  # it may have been deleted since it was described
     runs.sort(key=lambda one: (one.epoch, one.id))
     ends = {one.id: one.end for one in known.values()} | {one.id: one.end for one in runs}
-    tail = _tail(generations)
-    offsets = tuple(
-        CutOffset(segment=one, offset=ends[one]) for one in sorted(segment.id for segment in tail)
-    )
-    end = RecordedCut(
-        time=max(now, parent.end.time) if parent else now,
-        offsets=offsets,
-        text=store.write_cut(name, {one.segment: one.offset for one in offsets}),
-    )
+    starts = {one.id: one.start for one in runs}
+    then = max(now, parent.end.time) if parent else now
     return Bounds(
-        begin=parent.begin if parent else _begin(name, generations[0], runs, store, now),
-        end=end,
+        begin=parent.begin if parent else _cut(name, store, generations[0], starts, now),
+        end=_cut(name, store, _tail(generations), ends, then),
         segments=tuple(runs),
         config=marks.plain(stream.config),
         sealed=stream.sealed,
     )
+
+
+def _end_of(parent: Manifest) -> list[Segment]:
+    """Return the segments at which the previous run ends."""
+    keys = {one.id: one.keys for one in parent.segments}
+    return [Segment(id=one.segment, keys=keys[one.segment]) for one in parent.end.offsets]
+
+
+def _generations(
+    name: StreamName, store: Source, stream: Stream, since: Sequence[Segment]
+) -> Sequence[Sequence[Segment]]:
+    """Return the segments in the order in which they were made, from `since` or the head on.
+
+    Raises:
+        SourceReplaced: the stream is gone.
+    """
+    try:
+        made = store.generations(name, since) if since or not stream.is_one_generation else None
+    except StreamNotFound:
+        raise SourceReplaced(f"{name} was deleted while bounds were taken") from None
+    return made or (stream.head,)
+
+
+def _unfinished(
+    generations: Sequence[Sequence[Segment]], known: Mapping[int, ArchivedSegment]
+) -> dict[int, Segment]:
+    """Return the segments to look at, by id: these, and others that are not archived to their end.
+
+    The others are known from the previous run, though other segments took their keys since.
+    """
+    asked = {segment.id: segment for segments in generations for segment in segments}
+    return asked | {
+        one.id: Segment(id=one.id, keys=one.keys)
+        for one in known.values()
+        if not one.sealed and one.lost is None
+    }
+
+
+def _epochs(
+    generations: Sequence[Sequence[Segment]], known: Mapping[int, ArchivedSegment], *, later: bool
+) -> dict[int, int]:
+    """Return the epochs of segments by id; of a `later` run they go on from the archived ones."""
+    last = max((one.epoch for one in known.values()), default=-1)
+    return {
+        segment.id: last + number if later else number
+        for number, segments in enumerate(generations)
+        for segment in segments
+    }
 
 
 def _check_same(name: StreamName, store: Source, since: Sequence[Segment]) -> None:
@@ -165,13 +182,20 @@ def _check_sealed(name: StreamName, store: Source, archived: Sequence[ArchivedSe
             raise _replaced(name, one.id)
 
 
-def _check_length(name: StreamName, archived: ArchivedSegment, info: SegmentInfo | None) -> None:
-    """Refuse a segment that lost its end: new bytes at these offsets would never be archived.
+def _check_again(name: StreamName, archived: ArchivedSegment, seen: _SeenSegment) -> None:
+    """Refuse a segment that is not the archived one.
+
+    One that lost its end is refused too: new bytes at these offsets would never be archived.
 
     Raises:
-        SourceReplaced: the segment ends before its archived end.
+        SourceReplaced: the segment was made at another time, or ends before its archived end.
     """
-    if info is not None and info.length < archived.end:
+    info = seen.info
+    if info is None:
+        return
+    if seen.created != archived.created:
+        raise _replaced(name, archived.id)
+    if info.length < archived.end:
         raise SourceReplaced(
             f"{name} was set back: segment {archived.id} ends at {info.length}, and "
             f"{archived.end} are archived",
@@ -259,17 +283,17 @@ def _tail(generations: Sequence[Sequence[Segment]]) -> list[Segment]:
     return now
 
 
-def _begin(
+def _cut(
     name: StreamName,
-    head: Sequence[Segment],
-    runs: Sequence[SegmentRun],
     store: Source,
-    now: int,
+    segments: Sequence[Segment],
+    offsets: Mapping[int, int],
+    time: int,
 ) -> RecordedCut:
-    """Return the cut at which the archive begins: the present start of the stream's head."""
-    starts = {one.id: one.start for one in runs}
-    offsets = tuple(
-        CutOffset(segment=one, offset=starts[one]) for one in sorted(segment.id for segment in head)
+    """Return the cut through segments at these offsets, which are by segment id."""
+    places = tuple(
+        CutOffset(segment=one, offset=offsets[one])
+        for one in sorted(segment.id for segment in segments)
     )
-    text = store.write_cut(name, {one.segment: one.offset for one in offsets})
-    return RecordedCut(time=now, offsets=offsets, text=text)
+    text = store.write_cut(name, {one.segment: one.offset for one in places})
+    return RecordedCut(time=time, offsets=places, text=text)

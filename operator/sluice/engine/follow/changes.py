@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
 
 HELD_SECONDS: Final = 20.0
 """Most seconds from the announcement of a change until it is sent."""

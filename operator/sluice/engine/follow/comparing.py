@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.engine.follow.line import Line
     from sluice.engine.follow.proving import Prover
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
 
 COMPARE_SECONDS: Final = 10.0
 """Seconds after which all appended bytes are read back and compared."""

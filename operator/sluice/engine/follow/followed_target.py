@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamConfig
     from sluice.core.values.wish import Wish
     from sluice.engine.staging.ending import StagedStream
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
     from sluice.stores.base import Store
 
 

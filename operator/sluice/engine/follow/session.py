@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.engine.follow.proving import Prover
     from sluice.engine.follow.watch import Watch
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
     from sluice.stores.base import Store
     from sluice.stores.tails import Broken, Tails
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
     from sluice.stores.base import Source
 
 LOOK_SECONDS: Final = 1.0

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sluice.core.copy.steps import Step
-    from sluice.engine.tasks.work import Clock, CopyRun, Listener, Work
+    from sluice.engine.tasks.clock import Clock
+    from sluice.engine.tasks.work import CopyRun, Listener, Work
     from sluice.errors import SluiceError
 
 

@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.listener import ScopeListener
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.scheduler import StepResults
     from sluice.engine.tasks.slices import Slice
-    from sluice.engine.tasks.work import Clock, CopyRun, Listener, Work
+    from sluice.engine.tasks.work import CopyRun, Listener, Work
 
 POLL: Final = 0.5
 """Seconds after which the limits are read again while no task runs."""

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from sluice.core.workloads.plan import ScopeCopyPlan
     from sluice.engine.access.source_runs import Place
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.throttle import RateLimiter
-    from sluice.engine.tasks.work import Clock, Work
+    from sluice.engine.tasks.work import Work
 
 HOLD_AGAIN: Final = 3 * 3600.0
 """Seconds after which waiting streams take the leases of the runs that they read again."""

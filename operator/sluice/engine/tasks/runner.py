@@ -13,9 +13,10 @@ from sluice.engine.tasks.work import P, R, Silent, StreamRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.scheduler import StepResults
-    from sluice.engine.tasks.work import Clock, Listener, Work
+    from sluice.engine.tasks.work import Listener, Work
 
 
 class Runner(Generic[P, R]):

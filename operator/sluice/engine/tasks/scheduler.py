@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.limits import Limits
     from sluice.engine.tasks.slices import Slice, SliceResult
-    from sluice.engine.tasks.work import Clock, StreamRun
+    from sluice.engine.tasks.work import StreamRun
 
 AHEAD: Final = 2
 """Slices that wait in the executor, so that a free slot has work at once."""

@@ -11,7 +11,7 @@ from sluice.core.pace.bucket import TokenBucket, block
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.engine.tasks.work import Clock
+    from sluice.engine.tasks.clock import Clock
 
 STEP: Final = 0.25
 """Most seconds to sleep before the rate is asked again, which may have changed or end the work."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sluice.core.copy.steps import Step
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.executor import Executor
     from sluice.engine.tasks.limits import Limits
     from sluice.engine.tasks.slices import Slice, SliceResult
@@ -47,18 +48,6 @@ P = TypeVar("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 """The report of one stream."""
-
-
-class Clock(Protocol):
-    """A clock, which tests can replace."""
-
-    def monotonic(self) -> float:
-        """Return seconds since some moment."""
-        ...
-
-    def sleep(self, seconds: float, /) -> None:
-        """Wait."""
-        ...
 
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from sluice.core.reconcile.copies.world import GroupSeen
 from sluice.core.values.trouble import Trouble
 from sluice.core.workloads.access import ending
 from sluice.core.workloads.request import wish_of
-from sluice.engine.workloads.following import group_state, make_group, write_wish
-from sluice.errors import StoreNotReady
+from sluice.engine.workloads.following import group_state
 from sluice.kube.api.objects import origins_of
 from sluice.kube.copies.store_access import look_at_store
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
     from sluice.engine.workloads.workload import Workload
     from sluice.kube.api.kinds import Object
-    from sluice.kube.copies.observer import CopyObserver
-    from sluice.kube.copies.situation import Situation
     from sluice.kube.stores.storeview import StoreView
 
 
@@ -88,37 +85,3 @@ def look_at_groups(
         ready = not made and not why
         seen.append(GroupSeen(name=group.name, target=group.made, made=made, ready=ready, why=why))
     return tuple(seen)
-
-
-async def write(situation: Situation, observer: CopyObserver) -> Wish | None:
-    """Write into the journal how the copy is to end. Return it if the copy goes by it now.
-
-    Before the target is recorded there, there is no place for it.
-    """
-    wish, workload, key = wish_for(situation.resource), situation.workload, situation.seen.uid
-    if wish is None:
-        return None
-    _, target = await observer.stores(situation)
-    taken = await observer.blocking(lambda: write_wish(workload, target, wish, key=key))
-    situation.memory.wish = wish if taken else None
-    return situation.memory.wish
-
-
-async def make(situation: Situation, observer: CopyObserver, name: str) -> bool:
-    """Make a reader group in the target where that of the source stands.
-
-    Returns:
-        False if it was made before.
-
-    Raises:
-        StoreNotReady: the source's store cannot be reached.
-        ReaderGroupExists, ReaderGroupBusy, InvalidSpec: as `make_group` does.
-    """
-    sources, target = await observer.stores(situation)
-    if not sources:
-        raise StoreNotReady("the source's store cannot be reached, to look at a reader group")
-    group = next(one for one in situation.world.groups if one.name == name)
-    workload, source = situation.workload, sources[0]
-    return await observer.blocking(
-        lambda: make_group(workload, source, target, name=group.name, into=group.target)
-    )

@@ -13,30 +13,27 @@ from sluice.core.follow.catching_up import FAR
 from sluice.core.reconcile.copies.decide import questions
 from sluice.core.reconcile.copies.hooks.standing import under_way
 from sluice.core.reconcile.copies.object_names import plan_name, positions_name
-from sluice.core.reconcile.copies.scheduled.seen import ScheduledSeen
 from sluice.core.reconcile.copies.seen import asks_again, recorded
 from sluice.core.reconcile.copies.world import PlanSeen, Question, Reading, World, host_of
 from sluice.core.reconcile.shared.store_seen import StoreSeen
 from sluice.core.scope.progress import Meter
 from sluice.core.values.trouble import Trouble
 from sluice.core.values.weight import weight_of_json
-from sluice.core.workloads.access import ending, mounted
+from sluice.core.workloads.access import mounted
 from sluice.core.workloads.answers import Complete, Planned, ScopeEnded
-from sluice.core.workloads.request import identity_of, request_of, source_stores
-from sluice.engine.workloads.choice import workload_of
+from sluice.core.workloads.request import source_stores
 from sluice.engine.workloads.scope import made_by_driver
 from sluice.errors import SluiceError, StoreNotFound, StoreNotReady, StoreNotShared
 from sluice.kube.api.kinds import CONFIG_MAP, SCOPE_COPY
-from sluice.kube.api.objects import copy_seen, goal_of, origins_of, parse_copy
+from sluice.kube.api.objects import goal_of, origins_of
+from sluice.kube.copies.copy_object import CopyObject
 from sluice.kube.copies.drills import Drills
 from sluice.kube.copies.following import groups_of, is_wished, look_at_groups, seal_trouble
 from sluice.kube.copies.memory import CopyMemory
-from sluice.kube.copies.situation import Situation, child_of
-from sluice.kube.copies.store_access import READS, look_at_store, writes_of
+from sluice.kube.copies.situation import Situation
 from sluice.kube.jobs import hooks, results
 from sluice.kube.jobs.attempts import Attempts
 from sluice.kube.jobs.manifests import believed_plan, controls_data, positions_of, runtime_hash
-from sluice.kube.jobs.pods import tasks_for
 from sluice.kube.jobs.profiles import profile_trouble
 from sluice.kube.loop.memory import Blocking, Memories
 from sluice.kube.stores.dependents import was_admitted
@@ -118,46 +115,67 @@ class CopyObserver:
             InvalidSpec: this version cannot read the object.
             ApiUnavailable: the API server could not be asked.
         """
-        resource = parse_copy(body)
-        profile = self._settings.profiles.get(resource.spec.runtime.profile)
-        tasks = 1 if profile is None else tasks_for(resource.spec, profile)
-        seen = copy_seen(body, resource, identity_of(resource, cluster=self._cluster))
-        run_key = seen.run_key if isinstance(seen, ScheduledSeen) else None
-        request = request_of(resource, cluster=self._cluster, tasks=tasks, run_key=run_key)
-        workload = workload_of(request)
-        namespace = resource.metadata.namespace
-        memory = self._memories.of(namespace, seen.name, seen.uid)
+        copy = CopyObject.read(body, self._settings, cluster=self._cluster)
+        resource, seen = copy.resource, copy.seen
+        memory = self._memories.of(copy.namespace, seen.name, seen.uid)
+        stores = await copy.look_at_stores(self._stores)
+        places = self._places(copy, host_of(stores))
+        world = await self._world(copy, memory, stores, places, glance=glance)
+        trouble = profile_trouble(resource, copy.profile, self._settings, host=world.host)
+        situation = Situation(
+            body=body,
+            resource=resource,
+            seen=seen,
+            world=replace(world, profile=trouble),
+            workload=copy.workload,
+            memory=memory,
+            places=places,
+        )
+        asked = questions(seen, situation.world)
+        return await self._ask(situation, asked) if asked else situation
+
+    def _places(self, copy: CopyObject, host: str | None) -> tuple[str, ...]:
+        """Return the namespaces in which a copy may have Jobs, its own first.
+
+        The operator may do nothing in a namespace that it serves no more.
+        """
+        seen, served = copy.seen, self._settings.served
+        hosts = copy.hosts
+        if not (was_admitted(copy.body) or seen.deleted is not None):  # the status may be lost
+            hosts = [one for one in hosts if self._attempts.are_shown(one, seen.uid)]
+        named = (copy.namespace, host, seen.status.driver_namespace, *hosts)
+        return tuple(dict.fromkeys(one for one in named if one and served.include(one)))
+
+    async def _world(
+        self,
+        copy: CopyObject,
+        memory: CopyMemory,
+        stores: tuple[StoreSeen | Trouble | None, ...],
+        places: tuple[str, ...],
+        *,
+        glance: bool,
+    ) -> World:
+        """Look at a copy's surroundings in the cluster: its Jobs and pods, plan, hooks and drill.
+
+        The stores themselves are asked later, see `_ask`.
+        """
+        body, resource, seen, profile = copy.body, copy.resource, copy.seen, copy.profile
         runtime = None if profile is None else runtime_hash(resource.spec, profile, self._settings)
-        origins, eager = origins_of(resource), seen.changed or seen.asked
-        reads = (*READS, *ending(moves=workload.moves, seals=False))
-        field, goal = goal_of(resource)
-        deleted = seen.deleted is not None
-        writes = writes_of(resource, goal, keeps=seen.keeps, deleted=deleted)
-        sources = [
-            await look_at_store(self._stores, body, path, what, reads, eager=eager)
-            for path, what in origins
-        ]
-        target = await look_at_store(self._stores, body, field, goal, writes, eager=eager)
-        host = host_of((*sources, target))
-        named = _hosts(resource, seen)
-        if not (was_admitted(body) or deleted):  # the status may be lost
-            named = [one for one in named if self._attempts.are_shown(one, seen.uid)]
-        places = self._places(namespace, host, seen.status.driver_namespace, *named)
-        if not all(isinstance(one, StoreSeen) for one in (*sources, target)):
+        host = host_of(stores)
+        if not all(isinstance(one, StoreSeen) for one in stores):
             host = host or seen.status.driver_namespace  # the grants are withdrawn, or unknown
-        child = child_of(resource, seen)
         jobs = await self._attempts.jobs(
-            child, places, seen, runtime=runtime, host=host, glance=glance
+            copy.child, places, seen, runtime=runtime, host=host, glance=glance
         )
         at_work = any(job.active for job in jobs)
-        hooked = await hooks.look(self._api, namespace, seen, at_work=at_work)
+        hooked = await hooks.look(self._api, copy.namespace, seen, at_work=at_work)
         if under_way(seen.status):
             memory.survey = None  # what was read before a hook is old after it
-        plan, damaged = await self._plan(namespace, seen, memory, glance=glance)
-        world = World(
+        plan, damaged = await self._plan(copy.namespace, seen, memory, glance=glance)
+        return World(
             now=datetime.now(UTC),
-            sources=tuple(sources),
-            target=target,
+            sources=stores[:-1],
+            target=stores[-1],
             job_seconds=None if profile is None else profile.ttl_seconds_after_finished,
             job_history=1 if profile is None else profile.history_limit,
             far=FAR if profile is None else profile.catch_up_from,
@@ -167,30 +185,10 @@ class CopyObserver:
             pods=await self._attempts.pods(places, seen, glance=glance),
             controls=memory.controls == controls_data(resource.spec),
             hooks=hooked,
-            late_hooks=await hooks.late(self._api, namespace, seen, at_work=at_work),
-            drill=await self.drills.look(body, seen, eager=eager),
-            seal=await seal_trouble(self._stores, body, resource, eager=eager),
+            late_hooks=await hooks.late(self._api, copy.namespace, seen, at_work=at_work),
+            drill=await self.drills.look(body, seen, eager=copy.eager),
+            seal=await seal_trouble(self._stores, body, resource, eager=copy.eager),
         )
-        trouble = profile_trouble(resource, profile, self._settings, host=world.host)
-        situation = Situation(
-            body=body,
-            resource=resource,
-            seen=seen,
-            world=replace(world, profile=trouble),
-            workload=workload,
-            memory=memory,
-            places=places,
-        )
-        asked = questions(seen, situation.world)
-        return await self._ask(situation, asked) if asked else situation
-
-    def _places(self, *named: str | None) -> tuple[str, ...]:
-        """Return the namespaces in which a copy may have Jobs, out of those that are named.
-
-        The operator may do nothing in a namespace that it serves no more.
-        """
-        served = self._settings.served
-        return tuple(dict.fromkeys(one for one in named if one and served.include(one)))
 
     async def stores(self, situation: Situation) -> tuple[list[Place] | None, Place]:
         """Connect to the stores to read from, and to the target's.
@@ -362,18 +360,6 @@ class CopyObserver:
         if self._allowance.has_room:
             memory.plan = known, kept
         return known, False
-
-
-def _hosts(resource: Copy, seen: CopySeen) -> list[str]:
-    """Return the other namespaces in which a copy's StreamStores are, if it may have Jobs there.
-
-    Users write finalizers and references: these alone must not make work in other namespaces at
-    each look. So they count if stores were used, while the copy is deleted, and where the watches
-    show Jobs or pods of it: the users of that other namespace, or drivers, have made these.
-    """
-    refs = [one.ref for _, one in (*origins_of(resource), goal_of(resource))]
-    found = (ref.other(resource.metadata.namespace) for ref in refs if seen.finalizer)
-    return [one for one in found if one is not None]
 
 
 def _told(situation: Situation) -> Recorded | None:

@@ -53,7 +53,7 @@ from sluice.kube.api import finalizers, names
 from sluice.kube.api.kinds import CONFIG_MAP, POD
 from sluice.kube.api.objects import STAGING_FINALIZER, driver_namespace, goal_of, wants_orphan
 from sluice.kube.api.responses import Refused
-from sluice.kube.copies import following
+from sluice.kube.copies import cutover
 from sluice.kube.copies.drills import held, scratch_of
 from sluice.kube.jobs import away, hooks, manifests, results, starting
 from sluice.kube.jobs.jobs import attempt_of
@@ -136,11 +136,9 @@ class Performer:
             case RecordScopeRun(ended):
                 await self._record(situation, ended)
             case WriteWish():
-                if (wish := await following.write(situation, self._observer)) is not None:
-                    _log.info("wish written", cutover=wish.cutover)
+                await cutover.write_wish_of(situation, self._observer)
             case MakeGroup(group):
-                made = await following.make(situation, self._observer, group)
-                _log.info("reader group made" if made else "reader group adopted", group=group)
+                await cutover.make_group_of(situation, self._observer, group)
             case StartJob(attempt, plan, follower):
                 await self._start_job(situation, attempt, plan, follower=follower)
             case StartHook(point, job):
@@ -148,13 +146,7 @@ class Performer:
             case DeleteJob(job):
                 await self._delete_job(situation, job)
             case Abandon():
-                sources, target = await self._observer.stores(situation)
-                workload, seen = situation.workload, situation.world.plan
-                known = None if seen is None else seen.plan
-                done = await self._observer.blocking(
-                    lambda: workload.abandon(sources, target, known=known)
-                )
-                _log.info("abandoned", done=done)
+                await self._abandon(situation)
             case Erase():
                 await self._erase(situation)
             case Expire():
@@ -337,6 +329,14 @@ class Performer:
             lambda: record_run(workload, target, ended, retention)
         )
         _log.info("run of the scope recorded", run=number)
+
+    async def _abandon(self, situation: Situation) -> None:
+        """End the copy's work in the stores, so that nothing unpublished stays."""
+        sources, target = await self._observer.stores(situation)
+        workload, seen = situation.workload, situation.world.plan
+        known = None if seen is None else seen.plan
+        done = await self._observer.blocking(lambda: workload.abandon(sources, target, known=known))
+        _log.info("abandoned", done=done)
 
     async def _erase(self, situation: Situation) -> None:
         """Delete the archive of a resource, and report by an event what stays of it, and why.

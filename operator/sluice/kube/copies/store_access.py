@@ -94,28 +94,47 @@ async def look_at_store(
     if found is None:
         return None
     try:
-        access.check_kind(
-            found.resource.spec,
-            store=name,
-            archives=what.holds_archives,
-            field=place,
-        )
-        access.check(
-            found.resource.spec.access,
-            store=name,
-            scope=_scope(what),
-            operations=needs,
-            field=place.removesuffix(".storeRef.name"),
-            grants=found.grants,
-        )
-        hosts = found.grants is not None and _hosts(found, what, needs, field=place)
-        if found.seen.address.claim is not None:
-            _check_volume(field, what, keeps=needs in {KEEPS, ERASES})
+        hosts = _check(found, field, what, needs)
     except SpecError as error:
         if not deleted:
             return Trouble.of(error)
         return replace(found.seen, refused=Trouble.of(error))
     return replace(found.seen, hosts=hosts)
+
+
+def _check(
+    found: FoundStore, field: str, what: Origin | Goal | DrillTarget, needs: tuple[Operation, ...]
+) -> bool:
+    """Check that a copy may use a StreamStore; tell whether its drivers have to run there.
+
+    Args:
+        found: the StreamStore.
+        field: the field that holds `what`.
+        what: the source or the target in that store.
+        needs: the operations that the copy does there.
+
+    Raises:
+        SpecError: it may not.
+    """
+    name, place = what.store, f"{field}.{what.store_field}"
+    access.check_kind(
+        found.resource.spec,
+        store=name,
+        archives=what.holds_archives,
+        field=place,
+    )
+    access.check(
+        found.resource.spec.access,
+        store=name,
+        scope=_scope(what),
+        operations=needs,
+        field=place.removesuffix(".storeRef.name"),
+        grants=found.grants,
+    )
+    hosts = found.grants is not None and _hosts(found, what, needs, field=place)
+    if found.seen.address.claim is not None:
+        _check_volume(field, what, keeps=needs in {KEEPS, ERASES})
+    return hosts
 
 
 def _hosts(

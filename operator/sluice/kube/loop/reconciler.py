@@ -16,11 +16,10 @@ from sluice.kube.api import finalizers
 from sluice.kube.api.objects import is_deleting, wants_orphan
 from sluice.kube.api.rest import is_settled
 from sluice.kube.api.status import of_invalid
+from sluice.kube.loop.decided import Decided
 from sluice.kube.loop.traces import Traces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sluice.api.status.common import ResourceStatus
     from sluice.kube.api.cache import Mirror
     from sluice.kube.api.client import Api
@@ -36,25 +35,6 @@ CONFLICT_DELAY: Final = 0.1
 
 LONG: Final = 30.0
 """Seconds until the next look from which on nothing is likely to have changed by then."""
-
-
-class Decided(Protocol):
-    """Decision about a resource, see `core.reconcile`."""
-
-    @property
-    def status(self) -> ResourceStatus:
-        """The status to write before the actions."""
-        ...
-
-    @property
-    def actions(self) -> Sequence[Any]:
-        """The actions, in order."""
-        ...
-
-    @property
-    def again(self) -> float | None:
-        """Seconds until the next look in any case; None to wait for an event."""
-        ...
 
 
 class Seen(Protocol):

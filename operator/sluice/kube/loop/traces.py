@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sluice.kube.api.kinds import Object
-    from sluice.kube.loop.reconciler import Decided
+    from sluice.kube.loop.decided import Decided
 
 BEGINS: Final = "StartJob"
 """The action that begins an attempt."""

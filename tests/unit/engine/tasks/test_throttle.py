@@ -48,11 +48,11 @@ class Clock:
     now: float = 0.0
 
     def monotonic(self) -> float:
-        """See engine.tasks.work.Clock."""
+        """See engine.tasks.clock.Clock."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """See engine.tasks.work.Clock."""
+        """See engine.tasks.clock.Clock."""
         assert seconds <= STEP
         self.now += max(seconds, 1e-6)
 

@@ -14,7 +14,8 @@ from sluice.engine.scope.queue import StreamQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sluice.engine.tasks.work import Clock, CopyRun
+    from sluice.engine.tasks.clock import Clock
+    from sluice.engine.tasks.work import CopyRun
 
 
 class FollowQueue(StreamQueue):

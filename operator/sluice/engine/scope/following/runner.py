@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from sluice.core.workloads.scope_log import ScopeState
     from sluice.engine.access.source_runs import Place
     from sluice.engine.scope.queue import StreamQueue
+    from sluice.engine.tasks.clock import Clock
     from sluice.engine.tasks.limits import Limits
-    from sluice.engine.tasks.work import Clock, CopyRun, Work
+    from sluice.engine.tasks.work import CopyRun, Work
 
 WORKERS: Final = 32
 """Threads that follow streams. A stream whose store hangs takes one until the call has failed."""
