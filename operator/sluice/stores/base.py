@@ -32,6 +32,10 @@ class Source(SegmentReader, Topology, Cuts, Protocol):
     """A store that a copy, an archive or a comparison reads from."""
 
 
+class Segments(SegmentReader, SegmentSink, Protocol):
+    """A store that segments are read from and written to, by name: all that a journal needs."""
+
+
 class Store(Source, TailReader, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
     """A store of live streams, made by `stores.connect`."""
 
