@@ -97,7 +97,8 @@ def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
 
 
 def _directory(path: Path) -> ArchivePlace:
-    return ArchivePlace(StoreAddress(backend="volume", uri=path.as_uri()), "")
+    uri = path.as_uri()
+    return ArchivePlace(StoreAddress(backend=kind_of(uri, Holds.ARCHIVES).name, uri=uri), "")
 
 
 def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
