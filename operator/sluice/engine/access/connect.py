@@ -82,7 +82,7 @@ def _bucket(
 
     place = urlsplit(address.uri)
     if place.scheme != "s3" or not place.netloc:
-        raise InvalidSpec(f"{address.uri!r} is no bucket: it is s3://bucket/prefix")
+        raise _other_form(address)
     folder = settings.credentials_dir
     if keys is None and address.secret:
         keys = S3Keys.read(address.secret, folder)
@@ -123,7 +123,7 @@ def _directory(address: StoreAddress, settings: Settings) -> Path:
         return Path(path)
     claim, parts = place.netloc, [one for one in path.split("/") if one]
     if place.scheme != "volume" or not claim or {".", ".."} & {claim, *parts}:
-        raise InvalidSpec(f"{address.uri!r} is no volume: it is volume://CLAIM/path")
+        raise _other_form(address)
     if settings.volumes_dir is None:
         raise InvalidSpec(
             f"{address.uri} is a volume, and this process has no folder of volumes",
@@ -137,6 +137,11 @@ def _directory(address: StoreAddress, settings: Settings) -> Path:
             remedy=f"Mount the claim {claim} there.",
         )
     return settings.volumes_dir.joinpath(claim, *parts)
+
+
+def _other_form(address: StoreAddress) -> InvalidSpec:
+    kind = address.kind
+    return InvalidSpec(f"{address.uri!r} is no {kind.entrance}: it is {kind.forms[0]}")
 
 
 _OPENERS: Final[dict[BackendName, Callable[..., Callable[[str], Objects]]]] = {
