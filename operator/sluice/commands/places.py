@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from sluice.api.fields.backends import Holds, holding, kind_of
 from sluice.api.fields.common import NO_NEW_NAME, is_new_name
 from sluice.commands.copying import read
 from sluice.core.values.archive_layout import stream_at
@@ -96,7 +97,8 @@ def archive_place(text: str, resources: Resources | None) -> ArchivePlace:
 
 
 def _directory(path: Path) -> ArchivePlace:
-    return ArchivePlace(StoreAddress(backend="volume", uri=path.as_uri()), "")
+    uri = path.as_uri()
+    return ArchivePlace(StoreAddress(backend=kind_of(uri, Holds.ARCHIVES).name, uri=uri), "")
 
 
 def stream_of(text: str, *, field: str) -> tuple[str, StreamName]:
@@ -132,7 +134,7 @@ def writable(name: StreamName, *, field: str) -> StreamName:
 
 
 def store_of(text: str | None, resources: Resources | None) -> StoreAddress:
-    """Return the address of a live store: `tcp://HOST:PORT`, `tls://...`, or a StreamStore's name.
+    """Return the address of a live store, from an address or a StreamStore's name.
 
     Args:
         text: the store; None for the only StreamStore of the file.
@@ -141,12 +143,10 @@ def store_of(text: str | None, resources: Resources | None) -> StoreAddress:
     Raises:
         InvalidSpec: no store is named, there is no such StreamStore, or it holds archives.
     """
-    remedy = (
-        "Give --store tcp://HOST:PORT, or tls://HOST:PORT, or a file with its StreamStore: "
-        "-f FILE --store NAME."
-    )
+    forms = ", or ".join(form for kind in holding(Holds.LIVE) for form in kind.forms)
+    remedy = f"Give --store {forms}, or a file with its StreamStore: -f FILE --store NAME."
     if text is not None and "://" in text:
-        address = StoreAddress(uri=text)
+        address = StoreAddress(backend=kind_of(text, Holds.LIVE).name, uri=text)
     elif resources is None:
         named = "no store is named" if text is None else f"{text!r} is no address of a store"
         raise InvalidSpec(named, field="--store", remedy=remedy)

@@ -19,7 +19,10 @@ from sluice.stores.writing import Admin, SegmentSink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sluice.core.values.model import StoreHealth
+    from sluice.config import Settings
+    from sluice.core.values.model import StoreAddress, StoreHealth
+    from sluice.stores.credentials import Credentials
+    from sluice.stores.trust import Trust
 
     Told = Callable[[str, float], None]
     """Callback `(method, seconds)`, called after each call to the server of a catalog."""
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 
 class Source(SegmentReader, Topology, Cuts, Protocol):
     """A store that a copy, an archive or a comparison reads from."""
+
+
+class Segments(SegmentReader, SegmentSink, Protocol):
+    """A store that segments are read from and written to, by name: all that a journal needs."""
 
 
 class Store(Source, TailReader, SegmentSink, Admin, Transactions, ReaderGroups, Protocol):
@@ -42,4 +49,27 @@ class Store(Source, TailReader, SegmentSink, Admin, Transactions, ReaderGroups, 
 
     def close(self) -> None:
         """Close every connection. The store may be used again: it connects anew."""
+        ...
+
+
+class Client(Protocol):
+    """The client of a kind of store of live streams; `stores.connect` has one for each kind."""
+
+    def open(
+        self,
+        address: StoreAddress,
+        settings: Settings,
+        credentials: Credentials | None,
+        trust: Trust,
+        told: Told | None,
+    ) -> Store:
+        """Make the store at an address. No connection is opened before the first call needs one.
+
+        Raises:
+            InvalidSpec: the URI does not fit this kind of store, or its certificates are none.
+        """
+        ...
+
+    def preload(self) -> None:
+        """Import all that a store of this kind needs."""
         ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from sluice.errors import InvalidSpec
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from sluice.api.fields.backends import BackendName
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
-    from sluice.stores.base import Store, Told
-    from sluice.stores.pravega.store import PravegaStore
+    from sluice.stores.base import Client, Store, Told
 
 
 def connect(
@@ -42,8 +40,8 @@ def connect(
             Or its certificates are none.
         AuthenticationFailed: the address names a Secret, or a bundle, whose files are not there.
     """
-    opened = _OPENERS.get(address.backend)
-    if opened is None:
+    client = _CLIENTS.get(address.backend)
+    if client is None:
         raise InvalidSpec(
             f"{address.uri} holds archives, and is no store of live streams",
             remedy="Name an archive in it, or another StreamStore.",
@@ -57,43 +55,21 @@ def connect(
             client=address.client_certificate,
             server_name=address.server_name,
         )
-    return opened(address, settings, credentials, trust, told)
+    return client().open(address, settings, credentials, trust, told)
 
 
 def preload() -> None:
     """Import the clients of live stores, for a process that is forked before it uses them."""
-    _import_pravega()
-    from sluice.stores.pravega.controller import controller  # noqa: F401, PLC0415 - loads it
+    for client in _CLIENTS.values():
+        client().preload()
 
 
-def _pravega(
-    address: StoreAddress,
-    settings: Settings,
-    credentials: Credentials | None,
-    trust: Trust,
-    told: Told | None,
-) -> Store:
-    store = _import_pravega()
-    return store(
-        address.uri,
-        credentials=credentials,
-        timeouts=settings.timeouts,
-        trust=trust,
-        told=told,
-    )
+def _pravega() -> Client:
+    # Imported here so that a process pays for, and knows, only the clients that it uses.
+    from sluice.stores.pravega.client import CLIENT  # noqa: PLC0415
+
+    return CLIENT
 
 
-def _import_pravega() -> type[PravegaStore]:
-    # gRPC's own handling of fork() can crash a child that is about to become another
-    # program, such as Spark's JVM. So it is off unless the environment sets it.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-    # It would write a line for each failed handshake, in its library's words. Our errors say why.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    # Imported here so that a process pays for, and knows, only the backends it uses.
-    from sluice.stores.pravega.store import PravegaStore  # noqa: PLC0415
-
-    return PravegaStore
-
-
-_OPENERS: Final[dict[BackendName, Callable[..., Store]]] = {"pravega": _pravega}
-"""The function that opens each kind of store of live streams."""
+_CLIENTS: Final[dict[BackendName, Callable[[], Client]]] = {"pravega": _pravega}
+"""The client of each kind of store of live streams, imported by the call."""

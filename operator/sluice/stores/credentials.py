@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from sluice.api.fields.backends import LOGIN_KEYS
 from sluice.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class Credentials:
         Raises:
             AuthenticationFailed: there is no such folder or file, or a file is empty.
         """
-        keys = ("username", "password")
-        username, password = (read_file(secret, key, folder, keys=keys) for key in keys)
+        username, password = (read_file(secret, key, folder, keys=LOGIN_KEYS) for key in LOGIN_KEYS)
         return cls(username, password, source=None if folder is None else (secret, folder))
 
     def again(self) -> Credentials:

@@ -113,11 +113,14 @@ def certificates(text: str) -> str:
     return "\n".join([*dict.fromkeys(_CERTIFICATE.findall(text)), ""])
 
 
-def system_roots() -> str:
+def system_roots(field: str | None = None) -> str:
     """Return the certificates in PEM that this system trusts.
 
     The environment may name them, as for OpenSSL: SSL_CERT_FILE, or, where there is no such file,
     the folder SSL_CERT_DIR.
+
+    Args:
+        field: the field of the StreamStore that names other certificates, for the error.
 
     Raises:
         InvalidSpec: the system has none.
@@ -130,7 +133,7 @@ def system_roots() -> str:
     if not found.strip():
         raise InvalidSpec(
             "this system has no certificates of authorities to trust a store by",
-            field="spec.pravega.tls.caBundleRef",
+            field=field,
             remedy="Name a bundle of certificates in the StreamStore.",
         )
     return found

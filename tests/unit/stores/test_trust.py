@@ -51,8 +51,8 @@ def test_a_system_that_trusts_nobody_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SSL_CERT_FILE", NOWHERE)
     monkeypatch.setenv("SSL_CERT_DIR", NOWHERE)
     with pytest.raises(InvalidSpec) as caught:
-        system_roots()
-    assert caught.value.field == "spec.pravega.tls.caBundleRef"
+        system_roots("spec.of.bundle")
+    assert caught.value.field == "spec.of.bundle"
 
 
 def test_files_that_are_not_mounted_are_named(tmp_path: Path) -> None:

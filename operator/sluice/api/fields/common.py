@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from sluice.api.fields.backends import Holds, either
 from sluice.api.rules import Rule, rules
 
 GROUP: Final = "sluice.dev"
@@ -263,7 +264,7 @@ class StreamInStore(InStore):
     """A stream that is read from a store of streams."""
 
     store_ref: StoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
+        description=f"The StreamStore that holds the stream. Its kind is {either(Holds.LIVE)}."
     )
     scope: NameInStore = Field(description="The stream's scope.")
     stream: NameInStore = Field(description="The stream's name.")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import ApiModel, InOwnStore, NewNameInStore, OwnStoreRef
 from sluice.api.fields.schedule import Schedule
 
@@ -14,7 +15,7 @@ class DrillTarget(InOwnStore):
     """Where the scratch stream of a drill is made and deleted: never in another namespace."""
 
     store_ref: OwnStoreRef = Field(
-        description="The StreamStore to restore to. Its kind is pravega."
+        description=f"The StreamStore to restore to. Its kind is {either(Holds.LIVE)}."
     )
     scope: NewNameInStore = Field(description="The scope of the scratch stream. It must exist.")
 

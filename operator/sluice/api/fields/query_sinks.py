@@ -6,6 +6,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import ApiModel, InOwnStore, NewNameInStore, OwnStoreRef
 from sluice.api.rules import one_of
 
@@ -16,7 +17,7 @@ class ResultStream(InOwnStore):
     """A stream that results are appended to, each row as an event in JSON."""
 
     store_ref: OwnStoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
+        description=f"The StreamStore that holds the stream. Its kind is {either(Holds.LIVE)}."
     )
     scope: NewNameInStore = Field(description="The stream's scope, which must exist.")
     stream: NewNameInStore = Field(

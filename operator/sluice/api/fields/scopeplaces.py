@@ -17,6 +17,7 @@ from sluice.api.fields.archives import (
     guards_objects,
     or_archive,
 )
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import (
     ArchiveFolder,
     ArchivePath,
@@ -45,7 +46,8 @@ class ArchivedScope(InArchives):
     )
 
     store_ref: StoreRef = Field(
-        description="The StreamStore that holds the archives. Its kind is s3 or volume."
+        description="The StreamStore that holds the archives. "
+        f"Its kind is {either(Holds.ARCHIVES)}."
     )
     path: ArchivePath = Field(
         description="The folder in the store. The archive at PATH/NAME holds the stream NAME."

@@ -15,6 +15,7 @@ from sluice.api.fields.archives import (
     MaxEvents,
     guards_objects,
 )
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
@@ -43,7 +44,7 @@ class Destination(InArchives):
     """Where the archive is."""
 
     store_ref: StoreRef = Field(
-        description="The StreamStore to archive to. Its kind is s3 or volume."
+        description=f"The StreamStore to archive to. Its kind is {either(Holds.ARCHIVES)}."
     )
     path: ArchivePath = Field(
         description="The archive's path in the store. Each stream needs its own."

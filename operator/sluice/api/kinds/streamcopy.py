@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from sluice.api.fields.archives import InArchives, OrArchive, or_archive
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
@@ -72,7 +73,7 @@ class ArchiveSource(InArchives):
     )
 
     store_ref: StoreRef = Field(
-        description="The StreamStore that holds the archive. Its kind is s3 or volume."
+        description=f"The StreamStore that holds the archive. Its kind is {either(Holds.ARCHIVES)}."
     )
     path: ArchivePath = Field(description="The archive's path in the store.")
     run: Annotated[int, Field(ge=1, le=1 << 53, strict=True)] | None = Field(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.common import (
     ApiModel,
     ArchivePath,
@@ -51,7 +52,7 @@ class QueriedStream(InOwnStore):
     """A stream that a query reads."""
 
     store_ref: OwnStoreRef = Field(
-        description="The StreamStore that holds the stream. Its kind is pravega."
+        description=f"The StreamStore that holds the stream. Its kind is {either(Holds.LIVE)}."
     )
     scope: NameInStore = Field(description="The stream's scope.")
     stream: NameInStore = Field(description="The stream's name.")
@@ -66,7 +67,7 @@ class QueriedArchive(InOwnStore):
     """The archive of a stream that a query reads: what the stream no longer has comes from it."""
 
     store_ref: OwnStoreRef = Field(
-        description="The StreamStore that holds the archive. Its kind is s3 or volume."
+        description=f"The StreamStore that holds the archive. Its kind is {either(Holds.ARCHIVES)}."
     )
     path: ArchivePath = Field(description="The archive's path in the store.")
 

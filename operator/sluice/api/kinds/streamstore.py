@@ -2,149 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds, named
-from sluice.api.fields.common import ApiModel, Folder, ObjectName, Resource, SecretRef
-from sluice.api.rules import Rule, exactly_one, one_of, rules
-from sluice.api.scalars.addresses import ControllerURI, Endpoint, ServerName
+from sluice.api.fields.common import ApiModel, Resource
+from sluice.api.fields.stores.pravega import PravegaSpec
+from sluice.api.fields.stores.s3 import S3Spec
+from sluice.api.fields.stores.volume import VolumeSpec
+from sluice.api.rules import Rule, exactly_one, rules
+
+if TYPE_CHECKING:
+    from sluice.api.fields.stores.part import StoreEntry, StorePart
 
 _SELECTOR = "namespaces: Selector and selector go together: give both or none"
-_TLS = "tls://"
-_NO_TLS = "tls needs an address with TLS: write controllerURI as tls://host:port, or remove tls"
 _NO_SCOPES = "archives are in no scope: remove scopes, or give a store of live streams"
 _LIVE = " || ".join(f"has(self.{name})" for name in named(Holds.LIVE))
-
-
-class BasicAuth(ApiModel):
-    """A user name and a password."""
-
-    secret_ref: SecretRef = Field(description="A Secret with the keys `username` and `password`.")
-
-
-class Auth(ApiModel):
-    """How Sluice logs in to the store."""
-
-    model_config = ConfigDict(json_schema_extra=one_of("way to log in", "basic"))
-
-    basic: BasicAuth = Field(description="Log in by user name and password.")
-
-
-class CABundle(ApiModel):
-    """A reference to a key of a ConfigMap or a Secret in the same namespace."""
-
-    model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
-
-    kind: Literal["ConfigMap", "Secret"] = Field(
-        default="ConfigMap", description="The object's kind."
-    )
-    name: ObjectName = Field(description="The object's name.")
-    key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = Field(
-        default="ca.crt", description="The key in the object. Its value is certificates in PEM."
-    )
-
-
-class TLSSpec(ApiModel):
-    """How Sluice knows the servers of a Pravega cluster that speaks TLS."""
-
-    ca_bundle_ref: CABundle | None = Field(
-        default=None,
-        description="CA certificates to trust the controller and the segment stores by, and no "
-        "others; those of the system when left out.",
-    )
-    server_name: ServerName | None = Field(
-        default=None,
-        description="The name that the certificates of all these servers have; that of each "
-        "server's own host when left out.",
-    )
-    client_certificate_secret_ref: SecretRef | None = Field(
-        default=None,
-        description="A Secret with the keys `tls.crt` and `tls.key`, for proxies and meshes in "
-        "front of Pravega that ask for a client certificate. Pravega itself asks for none.",
-    )
-
-
-class PravegaSpec(ApiModel):
-    """A Pravega cluster."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                f"!has(self.tls) || self.controllerURI.startsWith('{_TLS}')",
-                _NO_TLS,
-                path=".tls",
-                reason="FieldValueForbidden",
-            )
-        )
-    )
-
-    controller_uri: ControllerURI = Field(
-        alias="controllerURI",
-        description="The controller's gRPC address: tcp://host:port, or tls://host:port if "
-        "controller and segment stores speak TLS.",
-    )
-    tls: TLSSpec | None = Field(
-        default=None,
-        description="With tls://, how Sluice knows the servers. Leave it out if the system's CAs "
-        "signed their certificates, for the hosts of their addresses.",
-    )
-    auth: Auth | None = Field(
-        default=None,
-        description="How Sluice logs in. Leave it out if the store needs no login.",
-    )
-
-    @field_validator("tls")
-    @classmethod
-    def _tls_goes_with_its_address(
-        cls, tls: TLSSpec | None, info: ValidationInfo
-    ) -> TLSSpec | None:
-        if tls is not None and not info.data.get("controller_uri", _TLS).startswith(_TLS):
-            raise ValueError(_NO_TLS)
-        return tls
-
-
-class S3Spec(ApiModel):
-    """A bucket of Amazon S3, or of another server with its protocol."""
-
-    bucket: Annotated[
-        str, Field(min_length=3, max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]*[a-z0-9]$")
-    ] = Field(description="The bucket's name.")
-    prefix: Folder | None = Field(
-        default=None,
-        description="The path in the bucket below which archives are; all of the bucket when left "
-        "out.",
-    )
-    endpoint: Endpoint | None = Field(
-        default=None,
-        description="The server, https://host:port. Amazon's server of the region when left out.",
-    )
-    region: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")] | None = (
-        Field(default=None, description="The bucket's region; us-east-1 when left out.")
-    )
-    credentials_secret_ref: SecretRef | None = Field(
-        default=None,
-        description="A Secret with the keys `accessKeyId` and `secretAccessKey`. It may be left "
-        "out only where the administrator lets the operator use its own identity; pods then use "
-        "what their environment offers, such as a role of their ServiceAccount.",
-    )
-    ca_bundle_ref: CABundle | None = Field(
-        default=None,
-        description="CA certificates to trust the server by, besides those of the system.",
-    )
-
-
-class VolumeSpec(ApiModel):
-    """A directory of a volume."""
-
-    claim_name: ObjectName = Field(
-        description="The PersistentVolumeClaim, in this namespace. Drivers and executors mount "
-        "it, so it needs ReadWriteMany if they are on different nodes."
-    )
-    path: Folder | None = Field(
-        default=None, description="The directory in the volume; its root when left out."
-    )
 
 
 Operation = Literal["Read", "Create", "Append", "Delete"]
@@ -283,9 +157,10 @@ class StreamStoreSpec(ApiModel):
         return [name for name in BACKENDS if getattr(self, name) is not None]
 
     @property
-    def backend(self) -> PravegaSpec | S3Spec | VolumeSpec:
-        """The backend's own part of the spec."""
-        return next(one for one in (self.pravega, self.s3, self.volume) if one is not None)
+    def entry(self) -> StoreEntry:
+        """The way to the store."""
+        part: StorePart = getattr(self, self.kind.name)
+        return part.entry
 
     @property
     def kind(self) -> Backend:
@@ -301,11 +176,7 @@ class StreamStoreSpec(ApiModel):
     @property
     def secret(self) -> str | None:
         """The name of the Secret that holds the credentials."""
-        if self.pravega is not None:
-            return self.pravega.auth.basic.secret_ref.name if self.pravega.auth else None
-        if self.s3 is not None and self.s3.credentials_secret_ref is not None:
-            return self.s3.credentials_secret_ref.name
-        return None
+        return self.entry.secret
 
 
 class StreamStore(Resource):

@@ -20,6 +20,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
+from sluice.api.fields.backends import BUCKET_KEYS
 from sluice.archive.objects.objects import ObjectInfo
 from sluice.archive.objects.s3_answers import S3Failure, only_missing
 from sluice.errors import (
@@ -107,8 +108,7 @@ class S3Keys:
         Raises:
             AuthenticationFailed: the folder or a file is missing, or a file is empty.
         """
-        names = ("accessKeyId", "secretAccessKey")
-        access, hidden = (read_file(secret, name, folder, keys=names) for name in names)
+        access, hidden = (read_file(secret, name, folder, keys=BUCKET_KEYS) for name in BUCKET_KEYS)
         return cls(
             access=access, secret=hidden, source=None if folder is None else (secret, folder)
         )

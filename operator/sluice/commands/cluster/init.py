@@ -19,6 +19,7 @@ import click
 import yaml
 
 from sluice import console
+from sluice.api.fields.backends import Holds, kind_of
 from sluice.api.fields.common import GROUP, VERSION
 from sluice.api.kinds.streamstore import StreamStore
 from sluice.commands.cluster.shared import connected
@@ -33,6 +34,7 @@ from sluice.pipelines.driver import termination
 from sluice.pipelines.programs.stores import Stores
 
 if TYPE_CHECKING:
+    from sluice.api.fields.backends import Backend
     from sluice.api.kinds.streamstore import Operation
     from sluice.kube.api.client import Api
     from sluice.kube.api.kinds import Object
@@ -63,7 +65,7 @@ class InitRequest(NamedTuple):
 
     Attributes:
         store: the StreamStore's name.
-        uri: the address of its Pravega.
+        uri: the address of its server.
         namespace: the namespace.
         named: whether the person named the namespace, so that it is made.
         sample: whether to make the sample stream.
@@ -80,13 +82,18 @@ class InitRequest(NamedTuple):
     image: str | None
 
     @property
+    def kind(self) -> Backend:
+        """The kind of the store."""
+        return kind_of(self.uri, Holds.LIVE)
+
+    @property
     def resource(self) -> Object:
         """The StreamStore."""
         return {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": StreamStore.__name__,
             "metadata": {"name": self.store, "namespace": self.namespace},
-            "spec": {"pravega": {"controllerURI": self.uri}},
+            "spec": self.kind.part_at(self.uri),
         }
 
 
@@ -168,7 +175,8 @@ async def _objects(wanted: InitRequest) -> list[Object]:
     found.append(wanted.resource)
     if wanted.sample:
         async with connected(wanted.namespace) as place:
-            found.append(await _job(place.api, wanted, StoreAddress(uri=wanted.uri)))
+            address = StoreAddress(backend=wanted.kind.name, uri=wanted.uri)
+            found.append(await _job(place.api, wanted, address))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sluice.api.fields.backends import Holds, holding
 from sluice.commands.copying import read as read_file
 from sluice.commands.places import store_of
 from sluice.commands.shared import CREDENTIALS, settings_of
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
 
     from sluice.stores.base import Store
 
+_ADDRESSES = ", ".join(
+    f"{' or '.join(kind.forms)} of a {kind.entrance}" for kind in holding(Holds.LIVE)
+)
+
 STORE = click.option(
     "--store",
     "-s",
     envvar="SLUICE_STORE",
     metavar="STORE",
-    help="The store: tcp://HOST:PORT or tls://HOST:PORT of a Pravega controller, or the name "
-    "of a StreamStore in --filename.  [env: SLUICE_STORE]",
+    help=f"The store: {_ADDRESSES}, or the name of a StreamStore in --filename.  "
+    "[env: SLUICE_STORE]",
 )
 STORES_FILE = click.option(
     "-f",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import Field, ValidationError
 
+from sluice.api.fields.backends import Holds, kind_of
 from sluice.core.tables.columns import EventFormat, Malformed, columns_of
 from sluice.core.tables.decoding import Decoder
 from sluice.core.values.model import Frozen, StoreAddress, StreamName
@@ -121,6 +122,7 @@ class TableOptions(Frozen):
 
     def _store(self, uri: str) -> StoreAddress:
         return _address(
+            backend=kind_of(uri, Holds.LIVE).name,
             uri=uri,
             secret=self.secret,
             ca=self.ca,
@@ -129,10 +131,11 @@ class TableOptions(Frozen):
         )
 
     def _archive(self, uri: str) -> StoreAddress:
-        if uri.startswith(("volume:", "file:")):
-            return _address(backend="volume", uri=uri)
+        kind = kind_of(uri, Holds.ARCHIVES)
+        if kind.mounted:
+            return _address(backend=kind.name, uri=uri)
         return _address(
-            backend="s3",
+            backend=kind.name,
             uri=uri,
             secret=self.archive_secret,
             ca=self.archive_ca,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sluice.api.fields.backends import BACKENDS, Backend, BackendName, Holds
+from sluice.api.fields.backends import BACKENDS, UNNAMED, Backend, BackendName, Holds
 from sluice.api.fields.common import ObjectName
 
 if TYPE_CHECKING:
@@ -210,24 +210,23 @@ class StoreAddress(Frozen):
 
     Attributes:
         backend: the kind of store.
-        uri: its entry point: `tcp://host:port`, with TLS `tls://host:port`, `s3://bucket/prefix`,
-            or `volume://CLAIM/path`, a directory below the folder of volumes (see `sluice.config`).
-            On the command line also `file:///path`, a directory of this machine.
-        secret: the name of the Secret with `username` and `password`, for S3 `accessKeyId` and
-            `secretAccessKey`. Each process reads it from the credentials folder (see
-            `sluice.config`), so no task or plan carries it.
+        uri: its entry point, in a form of its kind. `volume://CLAIM/path` is a directory below the
+            folder of volumes (see `sluice.config`); on the command line, `file:///path` is a
+            directory of this machine.
+        secret: the name of the Secret with the keys of its kind. Each process reads it from the
+            credentials folder (see `sluice.config`), so no task or plan carries it.
         endpoint: the URL of an S3 service that is not Amazon's.
         region: the bucket's region.
         ca: a file in the credentials folder, as `NAME/KEY`, with certificates in PEM. An S3 service
-            is trusted by these, besides the system's; a Pravega cluster by these alone.
-        server_name: the name that the certificates of a Pravega cluster's servers have to have;
-            that of each server's host when left out.
-        client_certificate: the name of the Secret with `tls.crt` and `tls.key`, to show to proxies
-            in front of a Pravega cluster that ask for a certificate.
+            is trusted by these, besides the system's; a store of live streams by these alone.
+        server_name: the name that the certificates of a live store's servers have to have; that of
+            each server's host when left out.
+        client_certificate: the name of the Secret with `tls.crt` and `tls.key`, to show to servers,
+            or proxies in front of them, that ask for a certificate.
         archive: the run that is read.
     """
 
-    backend: BackendName = "pravega"
+    backend: BackendName = UNNAMED
     uri: str
     secret: ObjectName | None = None
     endpoint: str | None = Field(default=None, exclude_if=is_none)
@@ -249,11 +248,12 @@ class StoreAddress(Frozen):
     @property
     def server(self) -> str | None:
         """The URL of the server that a client connects to first; None for a volume."""
-        if self.kind.mounted or self.uri.startswith("file:"):
+        kind = self.kind
+        if kind.mounted:
             return None
-        if not self.uri.startswith("s3:"):
+        if kind.public_server is None:
             return self.uri
-        url = self.endpoint or f"https://s3.{self.region or 'us-east-1'}.amazonaws.com"
+        url = self.endpoint or kind.public_server.format(region=self.region or kind.region)
         return url.removesuffix("/")
 
     @property

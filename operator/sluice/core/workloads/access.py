@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sluice.api.fields.backends import Holds, named
+from sluice.api.fields.backends import Holds, either
 from sluice.api.fields.query_sinks import LiveStream, ResultStream
 from sluice.api.kinds.streamquery import QueriedArchive
 from sluice.errors import (
@@ -258,7 +258,7 @@ def check_kind(spec: StreamStoreSpec, *, store: str, archives: bool, field: str)
     raise InvalidSpec(
         f"StreamStore {store!r} is no store of {wanted}",
         field=field,
-        remedy=f"Name a StreamStore of kind {' or '.join(named(wanted))}.",
+        remedy=f"Name a StreamStore of kind {either(wanted)}.",
     )
 
 

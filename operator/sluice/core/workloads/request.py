@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from sluice.api.kinds.scopecopy import ScopeCopy
 from sluice.api.kinds.streamarchive import StreamArchive, StreamArchiveSpec
 from sluice.api.kinds.streamcopy import SourceSpec, StreamCopy, StreamCopySpec
-from sluice.api.kinds.streamstore import PravegaSpec, S3Spec, VolumeSpec
 from sluice.core.archive.manifest import Maker
 from sluice.core.archive.names import Format
 from sluice.core.archive.request import ArchiveRequest
@@ -32,9 +31,10 @@ if TYPE_CHECKING:
     from sluice.api.fields.ranges import Bound, RangeSpec
     from sluice.api.fields.scopeplaces import ScopeSource, ScopeTarget
     from sluice.api.fields.selection import StreamSelector
+    from sluice.api.fields.stores.part import CABundle
     from sluice.api.kinds.scopecopy import ScopeCopySpec
     from sluice.api.kinds.streamarchive import ArchivedStream
-    from sluice.api.kinds.streamstore import CABundle, StreamStore
+    from sluice.api.kinds.streamstore import StreamStore
     from sluice.api.registry import Copy
 
 
@@ -310,31 +310,17 @@ def _position(bound: Bound) -> RangeEnd:
 
 def store_address(store: StreamStore) -> StoreAddress:
     """Return the address of a StreamStore's store."""
-    spec = store.spec
-    match spec.backend:
-        case PravegaSpec() as pravega:
-            tls = pravega.tls
-            shown = tls.client_certificate_secret_ref if tls else None
-            return StoreAddress(
-                backend="pravega",
-                uri=pravega.controller_uri,
-                secret=spec.secret,
-                ca=ca_file(tls.ca_bundle_ref) if tls and tls.ca_bundle_ref else None,
-                server_name=tls.server_name if tls else None,
-                client_certificate=shown.name if shown else None,
-            )
-        case S3Spec() as s3:
-            return StoreAddress(
-                backend="s3",
-                uri=f"s3://{_below(s3.bucket, s3.prefix)}",
-                secret=spec.secret,
-                endpoint=s3.endpoint,
-                region=s3.region,
-                ca=ca_file(s3.ca_bundle_ref) if s3.ca_bundle_ref else None,
-            )
-        case VolumeSpec() as volume:
-            uri = f"volume://{_below(volume.claim_name, volume.path)}"
-            return StoreAddress(backend="volume", uri=uri)
+    entry = store.spec.entry
+    return StoreAddress(
+        backend=store.spec.kind.name,
+        uri=entry.uri,
+        secret=entry.secret,
+        endpoint=entry.endpoint,
+        region=entry.region,
+        ca=ca_file(entry.ca) if entry.ca else None,
+        server_name=entry.server_name,
+        client_certificate=entry.client_certificate,
+    )
 
 
 def ca_file(bundle: CABundle) -> str:
@@ -344,7 +330,3 @@ def ca_file(bundle: CABundle) -> str:
     """
     folder = bundle.name if bundle.kind == "Secret" else f"{CONFIG_MAPS}{bundle.name}"
     return f"{folder}/{bundle.key}"
-
-
-def _below(name: str, path: str | None) -> str:
-    return f"{name}/{path}" if path else name

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from sluice.api.fields.backends import Holds, named
+from sluice.api.fields.backends import Holds, either
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_BYTES
@@ -17,14 +17,12 @@ from sluice.stores.trust import read_bundle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sluice.api.fields.backends import BackendName
     from sluice.archive.objects.objects import Objects
     from sluice.archive.objects.s3 import S3Keys
     from sluice.config import Settings
     from sluice.core.values.model import StoreAddress
     from sluice.stores.base import Source
-
-_REGION: Final = "us-east-1"
-"""Region of a bucket whose address names none. Stores other than Amazon's ignore it."""
 
 
 def open_source(address: StoreAddress, settings: Settings) -> Source:
@@ -66,17 +64,13 @@ def archives(
             no folder of volumes.
         AuthenticationFailed: a file of credentials that the address names is missing.
     """
-    match address.backend:
-        case "s3":
-            return ArchiveRoot(address.uri, _bucket(address, settings, keys, ca, most), most=most)
-        case "volume":
-            folder = _directory(address, settings)
-            return ArchiveRoot(address.uri, lambda path: DirectoryObjects(folder / path), most=most)
-        case _:
-            raise InvalidSpec(
-                f"{address.uri} is a store of live streams, and holds no archives",
-                remedy=f"Name a StreamStore with {' or '.join(named(Holds.ARCHIVES))}.",
-            )
+    opened = _OPENERS.get(address.backend)
+    if opened is None:
+        raise InvalidSpec(
+            f"{address.uri} is a store of live streams, and holds no archives",
+            remedy=f"Name a StreamStore with {either(Holds.ARCHIVES)}.",
+        )
+    return ArchiveRoot(address.uri, opened(address, settings, keys, ca, most), most=most)
 
 
 def _bucket(
@@ -88,7 +82,7 @@ def _bucket(
 
     place = urlsplit(address.uri)
     if place.scheme != "s3" or not place.netloc:
-        raise InvalidSpec(f"{address.uri!r} is no bucket: it is s3://bucket/prefix")
+        raise _other_form(address)
     folder = settings.credentials_dir
     if keys is None and address.secret:
         keys = S3Keys.read(address.secret, folder)
@@ -101,12 +95,20 @@ def _bucket(
             name=place.netloc,
             prefix="/".join(filter(None, (prefix, path))),
             endpoint=address.endpoint,
-            region=address.region or _REGION,
+            region=address.region or address.kind.region,
             ca=ca,
         )
         return S3Objects(bucket, keys=keys, timeouts=settings.timeouts, most=most)
 
     return opened
+
+
+def _volume(
+    address: StoreAddress, settings: Settings, _keys: S3Keys | None, _ca: str | None, _most: int
+) -> Callable[[str], Objects]:
+    """Return a function that opens the objects of a volume below a path."""
+    folder = _directory(address, settings)
+    return lambda path: DirectoryObjects(folder / path)
 
 
 def _directory(address: StoreAddress, settings: Settings) -> Path:
@@ -121,7 +123,7 @@ def _directory(address: StoreAddress, settings: Settings) -> Path:
         return Path(path)
     claim, parts = place.netloc, [one for one in path.split("/") if one]
     if place.scheme != "volume" or not claim or {".", ".."} & {claim, *parts}:
-        raise InvalidSpec(f"{address.uri!r} is no volume: it is volume://CLAIM/path")
+        raise _other_form(address)
     if settings.volumes_dir is None:
         raise InvalidSpec(
             f"{address.uri} is a volume, and this process has no folder of volumes",
@@ -135,3 +137,15 @@ def _directory(address: StoreAddress, settings: Settings) -> Path:
             remedy=f"Mount the claim {claim} there.",
         )
     return settings.volumes_dir.joinpath(claim, *parts)
+
+
+def _other_form(address: StoreAddress) -> InvalidSpec:
+    kind = address.kind
+    return InvalidSpec(f"{address.uri!r} is no {kind.entrance}: it is {kind.forms[0]}")
+
+
+_OPENERS: Final[dict[BackendName, Callable[..., Callable[[str], Objects]]]] = {
+    "s3": _bucket,
+    "volume": _volume,
+}
+"""The function that opens the objects of each kind of store of archives."""

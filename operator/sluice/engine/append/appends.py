@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.steps import Step
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
+    from sluice.stores.reading import Topology
+    from sluice.stores.writing import SegmentSink
 
 TRIES: Final = 10
 """How often an append is observed again because another driver has gone on meanwhile."""
@@ -142,7 +144,7 @@ def perform(  # noqa: C901, PLR0912 - one case for each step
     return False
 
 
-def remember(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
+def remember(plan: StreamPlan, copy_journal: CopyJournal, store: Topology) -> None:
     """Record the target's key ranges, to restore them later."""
     stream, roll = target_of(plan, store), roll_of(copy_journal)
     copy_journal.write(
@@ -179,7 +181,7 @@ def restart(plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, keep: 
 
 
 def join(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, index: int, events: int
+    plan: StreamPlan, copy_journal: CopyJournal, store: SegmentSink, index: int, events: int
 ) -> None:
     """Merge a staged segment into its transaction's segment, unless that is done."""
     found = transaction_segment(plan, roll_of(copy_journal), index)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
     from sluice.stores.reading import Stream
+    from sluice.stores.transactions import Transactions
 
 TRIES: Final = 10
 """How often an append is observed again because another driver has gone on meanwhile."""
@@ -120,7 +121,7 @@ def as_seen(stream: Stream) -> SeenTarget:
     )
 
 
-def states_of(plan: StreamPlan, roll: Roll, store: Store) -> dict[int, TransactionState]:
+def states_of(plan: StreamPlan, roll: Roll, store: Transactions) -> dict[int, TransactionState]:
     """Return the states of transactions not recorded as committed. Renew the leases of open ones.
 
     Returns:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import Part, StreamPlan
     from sluice.core.values.model import KeyRange
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments, Store
     from sluice.stores.reading import Stream
+    from sluice.stores.writing import Admin, SegmentSink
 
 
 def salt(plan: StreamPlan, copy_journal: CopyJournal, attempt: int | None = None) -> str:
@@ -44,7 +45,7 @@ def salt(plan: StreamPlan, copy_journal: CopyJournal, attempt: int | None = None
 
 
 def staging_name(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, index: int, part: int
+    plan: StreamPlan, copy_journal: CopyJournal, store: SegmentSink, *, index: int, part: int
 ) -> str:
     """Return the name of a part's staging segment in the present attempt.
 
@@ -59,7 +60,11 @@ def staging_name(
 
 
 def staging_names(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, attempt: int, bound: Sequence[int]
+    plan: StreamPlan,
+    copy_journal: CopyJournal,
+    store: SegmentSink,
+    attempt: int,
+    bound: Sequence[int],
 ) -> list[list[str]]:
     """Return the names of an attempt's staging segments: one list for each segment of the plan."""
     with_salt = salt(plan, copy_journal, attempt)
@@ -82,7 +87,7 @@ def foresee(plan: StreamPlan, copy_journal: CopyJournal, store: Store) -> None:
     copy_journal.write([journal.target_record(foreseen(plan, stream, store))])
 
 
-def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
+def foreseen(plan: StreamPlan, stream: Stream, store: Admin) -> tuple[int, ...]:
     """Predict, for each segment of the plan, the id of the target's segment that takes its keys.
 
     A generation with the key ranges that the target has by then needs no scale event, so its ids
@@ -104,7 +109,7 @@ def foreseen(plan: StreamPlan, stream: Stream, store: Store) -> tuple[int, ...]:
     return tuple(found.get(i, stream.tail[0].id) for i in range(len(plan.segments)))
 
 
-def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
+def is_misplaced(plan: StreamPlan, loaded: Journal, store: SegmentSink) -> bool:
     """Tell whether a segment of a recorded transaction is not beside its staging."""
     bound = loaded.target or ()
     for index, segment in enumerate(plan.segments):
@@ -117,7 +122,10 @@ def is_misplaced(plan: StreamPlan, loaded: Journal, store: Store) -> bool:
 
 
 def stage(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, parts: Sequence[tuple[int, Part]]
+    plan: StreamPlan,
+    copy_journal: CopyJournal,
+    store: SegmentSink,
+    parts: Sequence[tuple[int, Part]],
 ) -> bool:
     """Make staging segments, and delete them again if their attempt has ended meanwhile.
 
@@ -139,7 +147,7 @@ def stage(
 
 
 def clear(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, *, former: bool = False
+    plan: StreamPlan, copy_journal: CopyJournal, store: Segments, *, former: bool = False
 ) -> int:
     """Delete the staging of all attempts, or of former ones only.
 

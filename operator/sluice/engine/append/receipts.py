@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sluice.core.values.model import SegmentInfo, StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments, Source, Store
+    from sluice.stores.reading import SegmentReader
+    from sluice.stores.writing import SegmentSink
 
 MOST = 16
 """How many names the receipts of one copy have. They are used in turn, so a driver that is late
@@ -108,7 +110,7 @@ def _after_latest(names: Sequence[str], former: Sequence[tuple[str, Receipt]]) -
 
 
 def _write(
-    places: Iterable[tuple[str, SegmentInfo | None]], record: dict[str, object], store: Store
+    places: Iterable[tuple[str, SegmentInfo | None]], record: dict[str, object], store: Segments
 ) -> None:
     """Write a receipt under the first name that is free, unless another driver has."""
     for name, info in places:
@@ -122,7 +124,7 @@ def _write(
 
 
 def _sorted(
-    found: Sequence[tuple[str, Receipt]], target: StreamName, store: Store
+    found: Sequence[tuple[str, Receipt]], target: StreamName, store: Source
 ) -> tuple[list[tuple[str, Receipt]], list[tuple[str, Receipt]]]:
     """Sort receipts into those of the present stream and those certainly of an earlier one."""
     stream = store.describe(target) if found else None
@@ -140,7 +142,7 @@ def _sorted(
     return current, former
 
 
-def _read_all(copy_id: str, target: StreamName, store: Store) -> list[tuple[str, Receipt]]:
+def _read_all(copy_id: str, target: StreamName, store: Segments) -> list[tuple[str, Receipt]]:
     names = _names(copy_id, target, store)
     return [
         (name, receipt)
@@ -149,14 +151,14 @@ def _read_all(copy_id: str, target: StreamName, store: Store) -> list[tuple[str,
     ]
 
 
-def _names(copy_id: str, target: StreamName, store: Store) -> list[str]:
+def _names(copy_id: str, target: StreamName, store: SegmentSink) -> list[str]:
     return [
         store.staging_name(target, 0, identity.receipt_key(copy_id, number))
         for number in range(MOST)
     ]
 
 
-def _read(name: str, length: int, store: Store) -> Receipt | None:
+def _read(name: str, length: int, store: SegmentReader) -> Receipt | None:
     if length > _LONGEST:
         raise JournalDamaged(f"{name} is no receipt: it is {size(length)} long")
     try:

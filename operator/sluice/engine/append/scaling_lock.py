@@ -17,18 +17,19 @@ from sluice.errors import JournalDamaged, NoSuchSegment
 
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
+    from sluice.stores.writing import SegmentSink
 
 _NOBODY: Final = "0" * 32
 _ID: Final = re.compile("[0-9a-f]{32}")
 
 
-def holder(target: StreamName, store: Store) -> str | None:
+def holder(target: StreamName, store: Segments) -> str | None:
     """Return the id of the copy whose turn it is; None if the turn is free."""
     return _holder(_last(target, store)[1], target, store)
 
 
-def take(copy_id: str, target: StreamName, store: Store) -> None:
+def take(copy_id: str, target: StreamName, store: Segments) -> None:
     """Take the turn, if it is free."""
     store.create(_name(target, store))
     length, last = _last(target, store)
@@ -36,21 +37,21 @@ def take(copy_id: str, target: StreamName, store: Store) -> None:
         store.append_at(_name(target, store), length, _record(copy_id))
 
 
-def give(copy_id: str, target: StreamName, store: Store) -> None:
+def give(copy_id: str, target: StreamName, store: Segments) -> None:
     """Release the turn, if this copy has it."""
     length, last = _last(target, store)
     if last == copy_id:
         store.append_at(_name(target, store), length, _record(_NOBODY))
 
 
-def _holder(last: str, target: StreamName, store: Store) -> str | None:
+def _holder(last: str, target: StreamName, store: Segments) -> str | None:
     """Return the last id in the log, if this copy has a journal. Another client may have put it."""
     if not _ID.fullmatch(last):
         raise JournalDamaged(f"{_name(target, store)} is no log of turns")
     return last if last != _NOBODY and CopyJournal(store, last, target).is_there() else None
 
 
-def _last(target: StreamName, store: Store) -> tuple[int, str]:
+def _last(target: StreamName, store: Segments) -> tuple[int, str]:
     """Return the length of the log in bytes, and the last id in it."""
     name = _name(target, store)
     (info,) = store.infos([name])
@@ -70,7 +71,7 @@ def _last(target: StreamName, store: Store) -> tuple[int, str]:
             raise JournalDamaged(f"{name} is no log of turns")
 
 
-def _name(target: StreamName, store: Store) -> str:
+def _name(target: StreamName, store: SegmentSink) -> str:
     return store.staging_name(target, 0, identity.turns_key())
 
 

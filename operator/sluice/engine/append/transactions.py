@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from sluice.core.values.model import KeyRange, StreamName
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.reading import Stream, Topology
+    from sluice.stores.transactions import Transactions
+    from sluice.stores.writing import SegmentSink
 
 LEASE: Final = 300.0
 """Seconds for which a transaction stays open after an observation. Stores allow 600."""
@@ -52,7 +54,7 @@ def transaction_segment(plan: StreamPlan, roll: Roll, index: int) -> tuple[int, 
     return opened.segments[plan.active[generation].index(index)], opened.key
 
 
-def target_of(plan: StreamPlan, store: Store) -> Stream:
+def target_of(plan: StreamPlan, store: Topology) -> Stream:
     """Return the target as it is now. StreamNotFound if it is gone, TargetSealed if sealed."""
     stream = store.describe(plan.target)
     if stream is None:
@@ -161,7 +163,9 @@ def _scaled(
     return True
 
 
-def open_(plan: StreamPlan, copy_journal: CopyJournal, store: Store, generation: int) -> None:
+def open_(
+    plan: StreamPlan, copy_journal: CopyJournal, store: Transactions, generation: int
+) -> None:
     """Open a generation's transaction, and record it, unless another driver has.
 
     A transaction that is not recorded is not used. It is aborted here, or by the store after its
@@ -183,7 +187,7 @@ def open_(plan: StreamPlan, copy_journal: CopyJournal, store: Store, generation:
 
 
 def commit(
-    plan: StreamPlan, copy_journal: CopyJournal, store: Store, generations: Sequence[int]
+    plan: StreamPlan, copy_journal: CopyJournal, store: Transactions, generations: Sequence[int]
 ) -> None:
     """Commit transactions in order, stop at the first that cannot be, and wait for the others."""
     roll = roll_of(copy_journal)
@@ -214,7 +218,7 @@ def drop(plan: StreamPlan, roll: Roll, store: Store) -> None:
             return
 
 
-def _shut(store: Store, name: str, attribute: UUID) -> None:
+def _shut(store: SegmentSink, name: str, attribute: UUID) -> None:
     try:
         store.set_attribute(name, CompareAndSet(attribute, None, identity.ABORTED))
     except (NoSuchSegment, SegmentSealed):

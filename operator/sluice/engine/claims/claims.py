@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sluice.core.claims.claim import Claim
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
     from sluice.stores.reading import Stream
+    from sluice.stores.writing import Admin
 
 _UNMARKED: Final = "the tags of Sluice are missing"
 _SEALED: Final = "it is sealed"
@@ -53,7 +54,7 @@ def look(claim: Claim, store: Store) -> Holding:
     return _look_at_one(claim, store) if claim.prefix is None else _look_under(claim, store)
 
 
-def _look_at_one(claim: Claim, store: Store) -> Holding:
+def _look_at_one(claim: Claim, store: Source) -> Holding:
     stream, owner, created = ownership.one(claim, store)
     if stream is None:
         return Holding(scope=store.scope_exists(claim.scope))
@@ -165,7 +166,7 @@ def _mark(claim: Claim, store: Store, now: int) -> bool:
     return True
 
 
-def _refuse_overlap(claim: Claim, store: Store) -> None:
+def _refuse_overlap(claim: Claim, store: Source) -> None:
     """Raise StreamExists if another cluster's Sluice has claimed an overlapping prefix.
 
     Claims of the same cluster are not checked here: their resources tell which came first.
@@ -318,7 +319,7 @@ def _release_under(claim: Claim, store: Store, *, delete: bool, watch: bool, sec
     return count
 
 
-def _retag(claim: Claim, store: Store, stream: Stream, tags: Iterable[str]) -> None:
+def _retag(claim: Claim, store: Admin, stream: Stream, tags: Iterable[str]) -> None:
     """Change a stream's tags and none of its segments; see the top of this module."""
     scaling = stream.config.scaling
     if scaling.type is ScaleType.FIXED:

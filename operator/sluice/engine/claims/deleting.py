@@ -15,6 +15,7 @@ from sluice.errors import ScopeNotFound, StoreBusy, StreamNotFound, StreamNotSea
 if TYPE_CHECKING:
     from sluice.core.claims.claim import Claim
     from sluice.stores.base import Store
+    from sluice.stores.writing import Admin
 
 SECONDS: Final = 60.0
 """Seconds that one call deletes streams. Thousands take longer, and the next call goes on."""
@@ -66,7 +67,7 @@ def _drop_seen(claim: Claim, store: Store, seen: tuple[str, int | None]) -> bool
     return True
 
 
-def drop(store: Store, name: StreamName) -> None:
+def drop(store: Admin, name: StreamName) -> None:
     """Seal and delete a stream. A stream that is gone, or was made again meanwhile, is no error."""
     try:
         store.seal_stream(name)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sluice.stores.base import Store
+    from sluice.stores.reading import Topology
+    from sluice.stores.writing import Admin
 
 
 MAKERS: Final = 16
@@ -209,7 +211,7 @@ def _make(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
             _mark(scope, store, cluster, gate)
 
 
-def _mark(scope: str, store: Store, cluster: str, gate: _Gate) -> None:
+def _mark(scope: str, store: Admin, cluster: str, gate: _Gate) -> None:
     """Make the marker that says that a scope is ours."""
     store.create_stream(_marker(scope), StreamConfig(tags=scope_tags(cluster)))
     gate.unmarked = False
@@ -288,7 +290,7 @@ def _remove(scope: str, store: Store, cluster: str, gate: _Gate) -> bool:
     return deleted
 
 
-def _only_ours(scope: str, store: Store, cluster: str) -> bool:
+def _only_ours(scope: str, store: Topology, cluster: str) -> bool:
     """Tell whether a scope holds our marker and nothing else. Raise ScopeNotFound if it is gone."""
     marker = store.configuration(_marker(scope))
     if marker is None or not set(scope_tags(cluster)) <= set(marker.tags):
@@ -298,7 +300,7 @@ def _only_ours(scope: str, store: Store, cluster: str) -> bool:
     return not store.list_key_value_tables(scope)
 
 
-def _delete_marker(scope: str, store: Store) -> None:
+def _delete_marker(scope: str, store: Admin) -> None:
     try:
         store.seal_stream(_marker(scope))
     except StreamNotFound:

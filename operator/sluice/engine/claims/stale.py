@@ -18,7 +18,7 @@ from sluice.errors import ScopeNotFound
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
 
 
 class Tagged(NamedTuple):
@@ -41,12 +41,12 @@ class Tagged(NamedTuple):
     streams: tuple[str, ...]
 
 
-def stale(store: Store, cluster: str, live: Collection[str]) -> list[Tagged]:
+def stale(store: Source, cluster: str, live: Collection[str]) -> list[Tagged]:
     """Return the tagged streams of this cluster whose EphemeralStream's uid is not in `live`."""
     return [found for found in tagged(store, cluster) if found.uid not in live]
 
 
-def tagged(store: Store, cluster: str) -> list[Tagged]:
+def tagged(store: Source, cluster: str) -> list[Tagged]:
     """Return all streams and prefixes with tags of this cluster's EphemeralStreams.
 
     They are ordered by scope and name.
@@ -54,7 +54,7 @@ def tagged(store: Store, cluster: str) -> list[Tagged]:
     return [found for scope in store.list_scopes() for found in _tagged_in(scope, store, cluster)]
 
 
-def _tagged_in(scope: str, store: Store, cluster: str) -> Iterator[Tagged]:
+def _tagged_in(scope: str, store: Source, cluster: str) -> Iterator[Tagged]:
     try:
         names = store.list_streams(scope, marks.cluster_tag(cluster))
         names += ownership.markers(store, scope)
@@ -66,7 +66,7 @@ def _tagged_in(scope: str, store: Store, cluster: str) -> Iterator[Tagged]:
             yield found
 
 
-def _look(scope: str, name: str, store: Store, cluster: str) -> Tagged | None:
+def _look(scope: str, name: str, store: Source, cluster: str) -> Tagged | None:
     """Return what a stream's own tags say; None if they are none of this cluster's."""
     # The store's index of tags may be behind the stream's configuration.
     stream = store.describe(StreamName(scope=scope, stream=name))

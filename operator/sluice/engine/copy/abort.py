@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from sluice.core.copy.journal import Journal
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.base import Segments, Source, Store
+    from sluice.stores.reading import Stream, Topology
+    from sluice.stores.writing import SegmentSink
 
 _TRIES: Final = 16
 """Times that an abort begins again, as a driver has gone on meanwhile."""
@@ -122,7 +123,7 @@ def abort_unread(copy_id: str, target: StreamName, store: Store) -> bool:
     return not whole
 
 
-def _end(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> bool:
+def _end(copy_journal: CopyJournal, journal: Journal | None, store: Segments) -> bool:
     """Delete the journal of an aborted run, unless drivers have written to it meanwhile.
 
     A driver that has not noticed the abort goes on until it misses the journal. It may have made
@@ -157,7 +158,7 @@ def _end(copy_journal: CopyJournal, journal: Journal | None, store: Store) -> bo
     return True
 
 
-def _is_there(copy_id: str, target: StreamName, store: Store) -> bool:
+def _is_there(copy_id: str, target: StreamName, store: Topology) -> bool:
     """Tell whether a driver has made the target since the abort has looked."""
     stream = store.describe(target)
     return (
@@ -181,7 +182,7 @@ def finish_abort(copy_id: str, target: StreamName, store: Store) -> bool:
     return is_aborted(copy_id, target, stream, store) and abort(copy_id, target, store)
 
 
-def is_aborted(copy_id: str, target: StreamName, stream: Stream | None, store: Store) -> bool:
+def is_aborted(copy_id: str, target: StreamName, stream: Stream | None, store: Source) -> bool:
     """Tell whether an abort of this copy was interrupted.
 
     Args:
@@ -242,7 +243,7 @@ def clear(
     copy_id: str,
     target: StreamName,
     segments: Sequence[int],
-    store: Store,
+    store: Segments,
     attempts: Sequence[int] = (),
 ) -> int:
     """Delete all that is staged for these target segments, under any plan.
@@ -286,7 +287,7 @@ def clear(
     return count
 
 
-def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Store) -> int:
+def clear_attempts(plan: StreamPlan, bound: Sequence[int], store: Segments) -> int:
     """Delete the staging of earlier attempts at segments that were restarted.
 
     Args:
@@ -310,7 +311,7 @@ def attempts_of(journal: Journal | None) -> list[int]:
     return [] if journal is None else [one.attempt for one in journal.current.segments]
 
 
-def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Store) -> bool:
+def has_staging(copy_id: str, target: StreamName, segments: Sequence[int], store: Segments) -> bool:
     """Tell whether anything is staged for these target segments, under any plan."""
     names = [
         _staging_of(copy_id, target, segment, index, store, attempt=0)
@@ -324,7 +325,7 @@ def _staging_of(
     target: StreamName,
     segment: int,
     index: int,
-    store: Store,
+    store: SegmentSink,
     *,
     attempt: int,
     parts: int = MAX_PARTS,

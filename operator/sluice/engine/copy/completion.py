@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import Segment, StreamName
     from sluice.engine.append.receipts import Receipt
-    from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import SegmentReader, Stream, Topology
 
 
 def whole(
@@ -98,7 +98,7 @@ def _followed(request: CopyRequest, store: Store, digest: str) -> Complete:
 
 
 def _moved(
-    request: CopyRequest, plan: StreamPlan, store: Store, digest: str, stream: Stream | None
+    request: CopyRequest, plan: StreamPlan, store: Source, digest: str, stream: Stream | None
 ) -> Complete:
     """Check the complete target of a move. It holds at least the plan's bytes.
 
@@ -116,7 +116,7 @@ def _moved(
     return found
 
 
-def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None) -> Complete:
+def _compared(plan: StreamPlan, store: Source, digest: str, stream: Stream | None) -> Complete:
     """Compare a complete target with its plan.
 
     A target that was scaled, truncated or deleted since cannot be compared. It counts as complete.
@@ -149,7 +149,7 @@ def _compared(plan: StreamPlan, store: Store, digest: str, stream: Stream | None
     )
 
 
-def _facts(request: CopyRequest, store: Store, digest: str, stream: Stream | None) -> Complete:
+def _facts(request: CopyRequest, store: Source, digest: str, stream: Stream | None) -> Complete:
     """Return what a complete target's segments say, without its plan."""
     try:
         made = _made(request.target, stream, store)
@@ -166,7 +166,7 @@ def _facts(request: CopyRequest, store: Store, digest: str, stream: Stream | Non
 
 
 def _made(
-    target: StreamName, stream: Stream | None, store: Store
+    target: StreamName, stream: Stream | None, store: Topology
 ) -> tuple[tuple[Segment, ...], ...]:
     """Return a target's segments by generation. StreamNotFound if it is gone."""
     if stream is not None and stream.is_one_generation:
@@ -187,12 +187,12 @@ class _Told(NamedTuple):
     gap: CopyGap | None
 
 
-def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Store) -> list[str]:
+def _names(target: StreamName, made: Sequence[Sequence[Segment]], store: Topology) -> list[str]:
     """Return the full names of a target's segments, by generation."""
     return [store.segment_name(target, segment.id) for segments in made for segment in segments]
 
 
-def _told(copy_id: str, names: Sequence[str], store: Store) -> list[_Told]:
+def _told(copy_id: str, names: Sequence[str], store: SegmentReader) -> list[_Told]:
     """Read the attributes of each segment."""
     asked = (
         identity.publish_attribute(copy_id),

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from sluice.core.copy.journal import Journal
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments, Source, Store
     from sluice.stores.reading import Stream
+    from sluice.stores.writing import SegmentSink
 
 _TRIES: Final = 256
 """How often a call is repeated that a driver which still runs has overtaken."""
@@ -105,7 +106,7 @@ def _read(copy_journal: CopyJournal) -> tuple[Journal | None, bool]:
 
 
 def _places(
-    copy_id: str, target: StreamName, stream: Stream, journal: Journal | None, store: Store
+    copy_id: str, target: StreamName, stream: Stream, journal: Journal | None, store: Source
 ) -> dict[int, tuple[str, UUID]]:
     """Return name and position attribute of the segments that take events, by their ids."""
     sources = targets.sources_of(copy_id, target, store)
@@ -122,7 +123,7 @@ def _places(
     }
 
 
-def _halt(name: str, attribute: UUID, store: Store) -> Position | None:
+def _halt(name: str, attribute: UUID, store: Segments) -> Position | None:
     """Shut a segment to all followers.
 
     Returns:
@@ -147,7 +148,7 @@ def _halt(name: str, attribute: UUID, store: Store) -> Position | None:
     )
 
 
-def _clean(name: str, attribute: UUID, halted: Position, store: Store) -> None:
+def _clean(name: str, attribute: UUID, halted: Position, store: SegmentSink) -> None:
     """Clean the position of a segment that is halted."""
     with suppress(NoSuchSegment, SegmentSealed):
         store.set_attribute(name, CompareAndSet(attribute, halted.value, LEFT))

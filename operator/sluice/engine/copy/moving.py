@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from sluice.core.values.model import KeyRange, SegmentInfo
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
+    from sluice.stores.writing import Admin
 
 
 def drain(
-    plan: StreamPlan, bound: Sequence[int], copy_journal: CopyJournal, source: Store, target: Store
+    plan: StreamPlan, bound: Sequence[int], copy_journal: CopyJournal, source: Store, target: Admin
 ) -> None:
     """Seal the source and record where it ends. Safe to repeat: the first record counts.
 
@@ -92,7 +93,7 @@ def drain(
     copy_journal.write([journal.drain_record(ends, later, ids[len(plan.segments) :])])
 
 
-def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Store) -> None:
+def leave(plan: StreamPlan, bound: Sequence[int], source: Store, target: Source) -> None:
     """Delete the source of a move, if the target holds all of it.
 
     Only what the stores hold decides, never what a driver remembers.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.engine.access.source_runs import Place
     from sluice.engine.append.receipts import Receipt
     from sluice.stores.base import Source, Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.reading import Stream, Topology
 
 
 class Resolved(NamedTuple):
@@ -115,7 +115,7 @@ def begun(request: CopyRequest, target: Store) -> Resolved:
     return Resolved(None, append=append)
 
 
-def is_others(copy_id: str, name: StreamName, target: Store) -> bool:
+def is_others(copy_id: str, name: StreamName, target: Topology) -> bool:
     """Tell whether the target exists and was not made by this copy.
 
     Raises:
@@ -162,7 +162,7 @@ def check_append(plan: StreamPlan, copy_journal: CopyJournal, there: Stream | No
 
 
 def check_target(
-    copy_id: str, name: StreamName, there: Stream | None, target: Store, *, make_scope: bool
+    copy_id: str, name: StreamName, there: Stream | None, target: Topology, *, make_scope: bool
 ) -> str | None:
     """Check that the target may be made. Return the digest of a complete target, else None.
 
@@ -198,7 +198,7 @@ def check_target(
     return identity.completed(there.config.tags, copy_id)
 
 
-def refuse_itself(plan: StreamPlan, target: Store) -> None:
+def refuse_itself(plan: StreamPlan, target: Source) -> None:
     """Refuse to append a stream to itself, by way of two addresses of one store.
 
     Two streams of one name are the same stream if their segments have the same creation times.

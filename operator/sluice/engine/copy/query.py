@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from sluice.core.workloads.answers import Answer
     from sluice.engine.access.source_runs import Place
     from sluice.engine.tasks.slices import Slice, SliceResult
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments, Source, Store
+    from sluice.stores.reading import Topology
 
 
 _log = structlog.get_logger()
@@ -88,7 +89,7 @@ def ask(
     return replace(complete, positions=positions(named(request, known), target[1]))
 
 
-def held(name: StreamName, store: Store) -> int | None:
+def held(name: StreamName, store: Source) -> int | None:
     """Return the bytes that a stream holds now, between its head and its tail; None if unknown.
 
     Other programs write, truncate and delete the stream meanwhile. It may have a history that is
@@ -222,11 +223,11 @@ def _end(request: CopyRequest, *, sources: Sequence[Place] | None, target: Store
     return CopyEnded(How.SWEPT if swept else How.NOTHING, swept)
 
 
-def _journal(request: CopyRequest, target: Store) -> CopyJournal:
+def _journal(request: CopyRequest, target: Segments) -> CopyJournal:
     return CopyJournal(target, request.copy_id, request.target, request)
 
 
-def _ours(request: CopyRequest, target: Store) -> bool:
+def _ours(request: CopyRequest, target: Topology) -> bool:
     stream = target.describe(request.target)
     return stream is not None and identity.is_ours(stream.config.tags, request.copy_id)
 

@@ -10,10 +10,10 @@ from sluice.errors import ScopeNotFound, StreamNotFound
 if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.reading import Stream, Topology
 
 
-def exists(name: StreamName, store: Store) -> bool:
+def exists(name: StreamName, store: Topology) -> bool:
     """Tell whether a scratch stream exists. A stream that no copy has made is none."""
     return _scratch(name, store) is not None
 
@@ -37,7 +37,7 @@ def drop(name: StreamName, store: Store) -> bool:
         return False
 
 
-def _scratch(name: StreamName, store: Store) -> Stream | None:
+def _scratch(name: StreamName, store: Topology) -> Stream | None:
     """Return the stream, if it is one that a copy of Sluice made."""
     try:
         stream = store.describe(name)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.values.model import StreamName
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream, Topology
+    from sluice.stores.writing import Admin
 
 _NEVER: Final = 2_000_000_000
 """Events per second that no segment reaches, so the store never splits one with this target."""
@@ -138,7 +139,7 @@ def mirror(
         _update(plan, marks.followed(source, plan.copy_id, len(stream.tail)), store)
 
 
-def _unfinished(plan: StreamPlan, store: Store) -> Stream | None:
+def _unfinished(plan: StreamPlan, store: Topology) -> Stream | None:
     """Return the target; None if it is gone, complete, or another stream of its name."""
     stream = store.describe(plan.target)
     if stream is None or not identity.is_ours(stream.config.tags, plan.copy_id):
@@ -173,7 +174,7 @@ def mend(plan: StreamPlan, copy_journal: CopyJournal, digest: str, store: Store)
         configure(plan, digest, store, count=len(stream.tail) if plan.follow else None)
 
 
-def is_left(copy_id: str, target: StreamName, store: Store) -> bool:
+def is_left(copy_id: str, target: StreamName, store: Source) -> bool:
     """Tell whether the copy that made a stream was ended while it was live."""
     places = sources_of(copy_id, target, store)
     asked = [
@@ -183,7 +184,7 @@ def is_left(copy_id: str, target: StreamName, store: Store) -> bool:
     return LEFT in store.attributes(asked)
 
 
-def sources_of(copy_id: str, target: StreamName, store: Store) -> dict[int, int]:
+def sources_of(copy_id: str, target: StreamName, store: Source) -> dict[int, int]:
     """Return the ids of the source's segments, by those of the target's segments for them.
 
     The segments of the target say so themselves. One that lies idle says so, too.
@@ -199,7 +200,7 @@ def sources_of(copy_id: str, target: StreamName, store: Store) -> dict[int, int]
 
 
 def release(
-    copy_id: str, target: StreamName, stream: Stream, planned: StreamConfig | None, store: Store
+    copy_id: str, target: StreamName, stream: Stream, planned: StreamConfig | None, store: Admin
 ) -> None:
     """Give a target that was live its final configuration, without any mark of the copy.
 

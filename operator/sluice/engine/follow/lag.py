@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sluice.core.follow.position import Position
     from sluice.core.follow.rows import Row
     from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Topology
 
 
 class FollowWatch:
@@ -189,7 +190,7 @@ def is_sealed(plan: StreamPlan, source: Source) -> bool:
     return described is not None and described.sealed
 
 
-def is_live(journal: Journal, target: Store) -> bool:
+def is_live(journal: Journal, target: Source) -> bool:
     """Tell whether all planned bytes of a copy are readable in its target.
 
     Publishing a segment sets its position, and the latest generation is published last. Segments of
@@ -208,7 +209,7 @@ def is_live(journal: Journal, target: Store) -> bool:
     return None not in _places(plan, rows, target)
 
 
-def _places(plan: StreamPlan, rows: Sequence[Row], target: Store) -> list[Position | None]:
+def _places(plan: StreamPlan, rows: Sequence[Row], target: Source) -> list[Position | None]:
     """Return the positions of segments; None for one that has none yet."""
     asked = [
         (
@@ -220,7 +221,7 @@ def _places(plan: StreamPlan, rows: Sequence[Row], target: Store) -> list[Positi
     return [position_of(value) for value in target.attributes(asked)]
 
 
-def positions_asked(plan: StreamPlan, course: Course, target: Store) -> list[tuple[str, UUID]]:
+def positions_asked(plan: StreamPlan, course: Course, target: Topology) -> list[tuple[str, UUID]]:
     """Return the attributes that say how far the segments are followed."""
     return [
         (
@@ -231,7 +232,7 @@ def positions_asked(plan: StreamPlan, course: Course, target: Store) -> list[tup
     ]
 
 
-def positions(plan: StreamPlan, course: Course, target: Store) -> list[int | None]:
+def positions(plan: StreamPlan, course: Course, target: Source) -> list[int | None]:
     """Return up to which source offset each segment is followed; None while that is unset."""
     found = map(position_of, target.attributes(positions_asked(plan, course, target)))
     return [None if place is None else place.offset for place in found]

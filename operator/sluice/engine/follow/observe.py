@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from sluice.core.follow.rows import Row
     from sluice.core.values.model import SegmentInfo, StreamConfig
     from sluice.engine.journal.copy_journal import CopyJournal
-    from sluice.stores.base import Source, Store
+    from sluice.stores.base import Source
+    from sluice.stores.reading import Topology
 
 
 def look(
     plan: StreamPlan,
     copy_journal: CopyJournal,
     source: Source,
-    target: Store,
+    target: Source,
     *,
     seen: SeenTarget | None = None,
 ) -> tuple[Journal, SeenStream]:
@@ -92,7 +93,7 @@ def look(
     return journal, state
 
 
-def target_name(plan: StreamPlan, row: Row, target: Store) -> str:
+def target_name(plan: StreamPlan, row: Row, target: Topology) -> str:
     """Return the full name of a row's segment in the target."""
     return target.segment_name(plan.target, row.target)
 
@@ -121,7 +122,7 @@ def is_renewed(plan: StreamPlan, rows: Sequence[Row], source: Source) -> bool:
 
 
 def _places(
-    plan: StreamPlan, rows: Sequence[Row], target: Store
+    plan: StreamPlan, rows: Sequence[Row], target: Source
 ) -> tuple[list[tuple[Position | None, bool]], list[SegmentInfo | None]]:
     """Return the positions, whether they were steady, and the segments of the target meanwhile.
 
@@ -144,13 +145,13 @@ def _places(
     return places, infos
 
 
-def position(plan: StreamPlan, row: Row, target: Store) -> Position | None:
+def position(plan: StreamPlan, row: Row, target: Source) -> Position | None:
     """Return a row's position; None if it is not known."""
     attribute = identity.position_attribute(plan.copy_id, row.segment.id)
     return position_of(*target.attributes([(target_name(plan, row, target), attribute)]))
 
 
-def place_of(plan: StreamPlan, row: Row, target: Store) -> tuple[Position | None, int | None]:
+def place_of(plan: StreamPlan, row: Row, target: Source) -> tuple[Position | None, int | None]:
     """Return a row's position, and how many bytes of its segment are not the source's.
 
     None for what is not known: the position may have changed meanwhile.
@@ -160,7 +161,7 @@ def place_of(plan: StreamPlan, row: Row, target: Store) -> tuple[Position | None
     return place, _foreign(row, place, info, steady=steady)
 
 
-def _closed(journal: Journal, target: Store) -> tuple[SeenRow, ...]:
+def _closed(journal: Journal, target: Source) -> tuple[SeenRow, ...]:
     """Return the target's segments of earlier generations, which take no more bytes.
 
     Another client may have written to one between its last byte and the scale event that ended it.

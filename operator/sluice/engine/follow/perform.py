@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import Segment
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
+    from sluice.stores.writing import Admin
 
 
 CHECKED: Final = 16 << 20
@@ -107,7 +108,7 @@ def begin_catch_up(
 
 
 def grow(
-    journal: Journal, made: Sequence[Segment], log: CopyJournal, source: Source, target: Store
+    journal: Journal, made: Sequence[Segment], log: CopyJournal, source: Source, target: Admin
 ) -> None:
     """Record a scale event of the source, with the ids that the target's segments will have.
 

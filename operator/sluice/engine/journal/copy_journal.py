@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.core.copy.plan import StreamPlan
     from sluice.core.copy.planner import CopyRequest
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
 
 
 _RUN: Final = 200
@@ -40,7 +40,7 @@ class CopyJournal(Log):
 
     def __init__(
         self,
-        store: Store,
+        store: Segments,
         copy_id: str,
         target: StreamName,
         work: StreamPlan | CopyRequest | None = None,

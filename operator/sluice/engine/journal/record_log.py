@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sluice.core.values.model import SegmentInfo, StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
 
 GENERATIONS = 16
 """How many names a log can have. A store blocks a deleted name for minutes, so a copy that is run
@@ -131,7 +131,7 @@ class Log(RecordTrail):
 
     most: int = MOST_LOG
 
-    def __init__(self, store: Store, beside: StreamName, key: Callable[[int], str]) -> None:
+    def __init__(self, store: Segments, beside: StreamName, key: Callable[[int], str]) -> None:
         self._names = [
             store.staging_name(beside, 0, key(generation)) for generation in range(GENERATIONS)
         ]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from sluice.core.values.model import KeyRange, StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import SegmentReader
 
 
 class Mapped(NamedTuple):
@@ -107,7 +108,7 @@ def position_map(
 
 
 def _followed(
-    copy_id: str, target: StreamName, mapped: Sequence[Mapped], store: Store
+    copy_id: str, target: StreamName, mapped: Sequence[Mapped], store: Source
 ) -> list[Mapped]:
     """Return a map up to the positions of a followed source, without the bytes that it has lost."""
     names = [store.segment_name(target, one.target) for one in mapped]
@@ -136,7 +137,9 @@ def _pieces(one: Mapped, end: int, losses: Sequence[tuple[int, int]]) -> Iterato
     yield one._replace(start=start, end=end, at=at, lost=gone)
 
 
-def _losses(copy_id: str, names: Sequence[str], store: Store) -> list[list[tuple[int, int]]]:
+def _losses(
+    copy_id: str, names: Sequence[str], store: SegmentReader
+) -> list[list[tuple[int, int]]]:
     """Return the bytes that each segment lacks behind the planned ones, in order."""
     found: list[list[tuple[int, int]]] = [[] for _ in names]
     open_ = list(range(len(names)))

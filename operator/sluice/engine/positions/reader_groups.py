@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.engine.positions.position_map import Mapped
     from sluice.stores.base import Store
+    from sluice.stores.groups import ReaderGroups
 
 FIELD = "--reader-group"
 
@@ -79,7 +80,7 @@ def make(
     *,
     settings: GroupSettings,
     copy_id: str,
-    store: Store,
+    store: ReaderGroups,
 ) -> bool:
     """Make a group that begins at a cut of the target. Return False if this group exists already.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sluice.core.query.ledger import BatchRecord, BegunRecord, Record, VersionRecord
     from sluice.core.values.model import StreamName
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
 
 COMPACT_AT: Final = 1 << 20
 """Bytes from which on a ledger gets a summary."""
@@ -42,7 +42,7 @@ class QueryLedger(Log):
 
     most = MOST_LEDGER
 
-    def __init__(self, store: Store, query_id: str, sink: StreamName) -> None:
+    def __init__(self, store: Segments, query_id: str, sink: StreamName) -> None:
         super().__init__(store, sink, partial(identity.ledger_key, query_id))
         self._query = query_id
         self._sink = sink

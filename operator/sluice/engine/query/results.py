@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sluice.core.query.plan import PlannedSink
     from sluice.core.query.rows import ResultRow, RowBlock
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments, Store
     from sluice.stores.writing import Appender
 
 _WINDOW: Final = 2 * MOST_BLOCK
@@ -88,7 +88,7 @@ def _places(
             yield store, store.segment_name(sink.stream, segment.id), writer
 
 
-def _moved(store: Store, name: str, writer: UUID, base: int) -> int:
+def _moved(store: Segments, name: str, writer: UUID, base: int) -> int:
     """Put a writer's last event number above FENCE, or back. Return its batch; -1 for none."""
     for _ in range(_TRIES):
         (value,) = store.attributes([(name, writer)])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sluice.core.query.plan import PlannedSink
     from sluice.core.values.model import Segment, StreamName
     from sluice.stores.base import Store
+    from sluice.stores.reading import Topology
+    from sluice.stores.writing import Admin
 
 
 def prepare_sinks(
@@ -104,7 +106,7 @@ def _mark(query_id: str) -> str:
     return f"{identity.TAG_QUERY}{query_id}"
 
 
-def check_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
+def check_sink(sink: PlannedSink, store: Topology, query_id: str) -> None:
     """Check that a sink that was made is as the query left it.
 
     Raises:
@@ -132,7 +134,7 @@ def make_sink(sink: PlannedSink, store: Store, query_id: str) -> None:
         )
 
 
-def _made(sink: PlannedSink, store: Store, query_id: str) -> bool:
+def _made(sink: PlannedSink, store: Admin, query_id: str) -> bool:
     """Make the stream of a sink; False if there is a stream of this name.
 
     Raises:
@@ -162,7 +164,7 @@ def _is_kept(there: StreamRetention, sink: PlannedSink) -> bool:
     return (there.type, there.minimum) == (wanted.type, wanted.minimum)
 
 
-def segments_of(sink: PlannedSink, store: Store, query_id: str) -> tuple[Segment, ...]:
+def segments_of(sink: PlannedSink, store: Topology, query_id: str) -> tuple[Segment, ...]:
     """Return the segments of a sink, which are those that it was made with."""
     found = store.describe(sink.stream)
     if found is None:

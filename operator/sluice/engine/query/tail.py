@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sluice.core.values.model import Segment, StreamName
-    from sluice.stores.base import Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.base import Source, Store
+    from sluice.stores.reading import Stream, Topology
     from sluice.stores.tails import Tails
 
 RECENT: Final = 1 << 20
@@ -44,7 +44,7 @@ _WHOLE: Final = 1 - 1e-6
 """The part of all keys from which on all of them count as followed."""
 
 
-def check_result(store: Store, stream: StreamName, query_id: str) -> Stream:
+def check_result(store: Topology, stream: StreamName, query_id: str) -> Stream:
     """Check that a stream is the result of a query, and return it.
 
     Raises:
@@ -102,7 +102,7 @@ class _Followed(NamedTuple):
 class _Follower:
     """The segments of a stream that are followed, by their full names."""
 
-    def __init__(self, store: Store, stream: StreamName, query_id: str, tails: Tails) -> None:
+    def __init__(self, store: Source, stream: StreamName, query_id: str, tails: Tails) -> None:
         self._store = store
         self._stream = stream
         self._query = query_id

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sluice.core.scope.scope import StreamResult
     from sluice.core.values.wish import Wish
     from sluice.core.workloads.scope_log import ScopeState
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
 
 _TRIES: Final = 100
 """Tries to write a wish beside drivers that write results, and other clients."""
@@ -249,7 +249,7 @@ class ScopeLog(ScopeRecords, Log):
 
     def __init__(
         self,
-        store: Store,
+        store: Segments,
         scope_id: str,
         scope: str,
         *,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from sluice.engine.access.source_runs import Place
     from sluice.engine.tasks.throttle import Task
-    from sluice.stores.base import Source, Store
+    from sluice.stores.base import Source
+    from sluice.stores.reading import SegmentReader
     from sluice.stores.writing import Appender
 
 READ_BACK: Final = 64 << 20
@@ -113,7 +114,7 @@ class _Transfer:
     """
 
     def __init__(
-        self, work: CopySlice, source: Source, target: Store, task: Task, result: CopyResult
+        self, work: CopySlice, source: Source, target: SegmentReader, task: Task, result: CopyResult
     ) -> None:
         self._work = work
         self._source = source
@@ -283,7 +284,7 @@ class VerifyResult(SliceResult):
 
 
 def _verify(
-    work: VerifySlice, source: Source, target: Store, result: VerifyResult, task: Task
+    work: VerifySlice, source: Source, target: SegmentReader, result: VerifyResult, task: Task
 ) -> None:
     digester = ChunkDigester(work.start, work.limit)
     counting = Counting(work) if work.count else None

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from sluice.stores.base import Store
+    from sluice.stores.base import Segments
 
 
-def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> int:
+def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Segments) -> int:
     """Delete staging segments by name.
 
     The segments that they would be published into must be shut to publishing. Merges of parts are
@@ -38,7 +38,7 @@ def clear_names(copy_id: str, names: Sequence[Sequence[str]], store: Store) -> i
     return _delete(store, [name for parts in names for name in parts])
 
 
-def _fence(store: Store, name: str, attribute: UUID) -> None:
+def _fence(store: Segments, name: str, attribute: UUID) -> None:
     """Fence off merges of parts into a segment. If it is gone or sealed, it takes none anyway."""
     while True:
         (value,) = store.attributes([(name, attribute)])
@@ -51,7 +51,7 @@ def _fence(store: Store, name: str, attribute: UUID) -> None:
             return
 
 
-def _delete(store: Store, names: Sequence[str]) -> int:
+def _delete(store: Segments, names: Sequence[str]) -> int:
     """Delete the segments that exist, and return how many there were."""
     there = [name for name, info in zip(names, store.infos(names), strict=True) if info]
     for name in there:

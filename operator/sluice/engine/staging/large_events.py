@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from sluice.core.values.model import StreamName
     from sluice.stores.base import Store
+    from sluice.stores.writing import SegmentSink
 
 
-def event_name(copy_id: str, target: StreamName, segment: int, start: int, store: Store) -> str:
+def event_name(
+    copy_id: str, target: StreamName, segment: int, start: int, store: SegmentSink
+) -> str:
     """Return the full name of the staging segment of one event.
 
     Args:

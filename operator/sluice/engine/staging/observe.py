@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from sluice.core.values.model import StreamName
     from sluice.engine.journal.copy_journal import CopyJournal
     from sluice.stores.base import Source, Store
-    from sluice.stores.reading import Stream
+    from sluice.stores.reading import SegmentReader, Stream, Topology
+    from sluice.stores.writing import SegmentSink
 
 
 TRIES = 10
@@ -32,7 +33,7 @@ TRIES = 10
 
 
 def staging_names(
-    store: Store,
+    store: SegmentSink,
     copy_id: str,
     target: StreamName,
     *,
@@ -59,7 +60,7 @@ def staging_names(
     ]
 
 
-def part_names(store: Store, plan: StreamPlan, bound: Sequence[int]) -> list[list[str]]:
+def part_names(store: SegmentSink, plan: StreamPlan, bound: Sequence[int]) -> list[list[str]]:
     """Return the full names of all staging segments: a list for each segment of the plan.
 
     The list of a segment without bytes is empty.
@@ -135,7 +136,7 @@ def observe(
 
 
 def is_scopeless(
-    journal: Journal | None, described: Stream | None, plan: StreamPlan, store: Store
+    journal: Journal | None, described: Stream | None, plan: StreamPlan, store: Topology
 ) -> bool:
     """Tell whether the target's scope is missing too, if journal and target are."""
     missing = journal is None and described is None
@@ -207,7 +208,7 @@ def observe_segments(
 
 
 def observe_staged(
-    plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: Store
+    plan: StreamPlan, names: Sequence[Sequence[str]], targets: Sequence[str], store: SegmentReader
 ) -> tuple[SeenStaging, ...]:
     """Observe staging and target of each segment of the plan, by their names.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sluice.stores.base import Store
+    from sluice.stores.writing import SegmentSink
 
 SAMPLE: Final = StreamName(scope="sample", stream="orders")
 EVENTS: Final = 1000
@@ -70,7 +71,7 @@ def _other(field: str, difference: str) -> InvalidSpec:
     )
 
 
-def _events(store: Store) -> Iterator[Routed]:
+def _events(store: SegmentSink) -> Iterator[Routed]:
     """Yield the events, the same ones in each run: a customer's orders come in order."""
     for number in range(1, EVENTS + 1):
         customer = f"customer-{number * 7 % _CUSTOMERS:02}"

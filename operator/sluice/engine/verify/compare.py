@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from sluice.core.values.model import SegmentInfo, StreamName
     from sluice.core.verify.verification import Verification
     from sluice.engine.positions.position_map import Mapped
-    from sluice.stores.base import Source, Store
+    from sluice.stores.base import Segments, Source
+    from sluice.stores.reading import Topology
 
 TRIES: Final = 5
 """How often a pair of segments is read if truncations of one of them get in the way."""
@@ -173,7 +174,7 @@ def match_copy(
     )
 
 
-def _compared(copy_id: str, target: StreamName, store: Store) -> dict[int, chain.Link]:
+def _compared(copy_id: str, target: StreamName, store: Segments) -> dict[int, chain.Link]:
     """Return up to where a live copy has compared each segment of its target, with the digest.
 
     Any client that may write to the target's scope may have written the journal. It is believed, as
@@ -203,7 +204,7 @@ def _link(one: Mapped, recorded: chain.Link | None, *, follow: bool) -> SegmentL
     )
 
 
-def _is_truncated(target: Sequence[Extent], store: Store) -> bool:
+def _is_truncated(target: Sequence[Extent], store: Topology) -> bool:
     """Tell whether a target's retention has taken bytes, so that whole segments may be gone."""
     head = [one for one in target if one.generation == 0]
     return any(one.start > 0 or not store.is_original(one.segment) for one in head)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import structlog
 
-from sluice.api.fields.backends import Holds, named
+from sluice.api.fields.backends import BUCKET_KEYS, Holds, either
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.documents import MOST_SHORT
 from sluice.engine.access.connect import archives
@@ -96,7 +96,7 @@ class Connections:
         if isinstance(found, ArchiveRoot):
             raise InvalidSpec(
                 f"{address.uri} is a store of archives, and holds no live streams",
-                remedy=f"Name a StreamStore of kind {' or '.join(named(Holds.LIVE))}.",
+                remedy=f"Name a StreamStore of kind {either(Holds.LIVE)}.",
             )
         return found
 
@@ -150,16 +150,13 @@ class Connections:
             ClaimNotFound: the claim does not exist, or its volume is lost.
             ApiUnavailable: the API server could not be asked.
         """
-        name = address.claim or ""
+        name, field = address.claim or "", address.kind.claim_field
         body = await self._api.get(CLAIM, namespace, name)
         if body is None:
-            raise ClaimNotFound(
-                f"there is no PersistentVolumeClaim {name!r}", field="spec.volume.claimName"
-            )
+            raise ClaimNotFound(f"there is no PersistentVolumeClaim {name!r}", field=field)
         if (body.get("status") or {}).get("phase") == "Lost":
             raise ClaimNotFound(
-                f"the volume of PersistentVolumeClaim {name!r} is lost",
-                field="spec.volume.claimName",
+                f"the volume of PersistentVolumeClaim {name!r} is lost", field=field
             )
 
     def _check(self, address: StoreAddress) -> None:
@@ -184,8 +181,8 @@ class Connections:
         if keys.s3 is None and not self._ambient:
             raise InvalidSpec(
                 f"{address.uri} names no Secret, and the operator opens no bucket as itself",
-                field="spec.s3.credentialsSecretRef",
-                remedy="Name a Secret with the keys accessKeyId and secretAccessKey; or let the "
+                field=(address.kind.secret_field or "").removesuffix(".name"),
+                remedy=f"Name a Secret with the keys {' and '.join(BUCKET_KEYS)}; or let the "
                 "administrator set operator.ambientIdentity in the Helm values.",
             )
         return archives(address, self._settings, keys=keys.s3, ca=keys.ca, most=MOST_SHORT)

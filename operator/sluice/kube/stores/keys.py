@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 CONSENT_LABEL: Final = "sluice.dev/store"
 """Label of Secrets that StreamStores may use, where the administrator asks for it."""
 
-_CLIENT_FIELD: Final = "spec.pravega.tls.clientCertificateSecretRef.name"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
@@ -89,8 +87,9 @@ async def read_keys(
     if address.ca is not None:
         ca = await _bundle(api, namespace, address, secret)
     if address.client_certificate is not None:
-        body = await secret(address.client_certificate, _CLIENT_FIELD)
-        values = _values(body, address.client_certificate, CLIENT_KEYS, where=_CLIENT_FIELD)
+        where = address.kind.client_field
+        body = await secret(address.client_certificate, where)
+        values = _values(body, address.client_certificate, CLIENT_KEYS, where=where)
         client = ClientCertificate(*values)
     return Keys(login=login, ca=ca, client=client)
 

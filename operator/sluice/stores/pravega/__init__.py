@@ -18,4 +18,5 @@ From the bottom up:
     appender        fenced appends
     segments        the protocols `SegmentReader` and `SegmentSink`
     store           the protocol `Store`
+    client          opens stores
 """

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from sluice.core.values.model import SegmentInfo
     from sluice.engine.tasks.work import CopyRun
-    from sluice.stores.base import Store
+    from sluice.stores.base import Source
+    from sluice.stores.reading import SegmentReader
 
 REST_SECONDS: Final = 60.0
 """Seconds after which a parked stream is looked at anyhow: for the source's configuration, for what
@@ -56,7 +57,7 @@ class Parking:
         asked: how many segments were asked about at the last look.
     """
 
-    def __init__(self, source: Store, target: Store, rest: float = REST_SECONDS) -> None:
+    def __init__(self, source: Source, target: SegmentReader, rest: float = REST_SECONDS) -> None:
         self._source = source
         self._target = target
         self._rest = rest

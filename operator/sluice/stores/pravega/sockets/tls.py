@@ -206,7 +206,7 @@ def _distrusted(
 
 def _make(trust: Trust, version: int) -> _Made:
     """Make a context, which checks certificates and their names."""
-    roots = system_roots() if trust.ca is None else certificates(trust.ca)
+    roots = system_roots(BUNDLE) if trust.ca is None else certificates(trust.ca)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
