@@ -287,11 +287,14 @@ def test_results_are_verified_once_the_query_is_done_and_when_that_is_requested(
 def test_a_live_sink_goes_with_the_query_and_another_one_begins_anew(
     desk: Desk, query: Query, clicks: Clicks, store: Store
 ) -> None:
-    """Its ledger, which lies beside it, goes too. A stream that stays is another query's."""
+    """Its ledger, which lies beside it, goes too, also if the query may not use the store any more.
+
+    A stream that stays is another query's.
+    """
     shown = StreamName(scope=clicks.name.scope, stream="counts")
     place = {"storeRef": {"name": "main"}, "scope": shown.scope, "stream": "counts"}
     clicks.write(130)
-    for _ in range(2):
+    for withdrawn in (False, True):
         query.apply(mode="Once", sinks=[{"live": {**place, "segments": 2, "keepSeconds": 3600}}])
         desk.drive()
         query.until("Completed")
@@ -311,6 +314,8 @@ def test_a_live_sink_goes_with_the_query_and_another_one_begins_anew(
         desk.drive()  # another attempt makes nothing anew
         query.until("Completed")
         assert_counted(results(store, clicks.name), clicks)
+        if withdrawn:
+            desk.tenant.patch("sst", "main", {"spec": {"access": {"operations": ["Read"]}}})
         desk.tenant.run("delete", KIND, query.name)
         assert store.describe(shown) is None
         ledger = QueryLedger(store, body["status"]["queryID"], shown)
