@@ -235,7 +235,7 @@ def test_a_driver_of_the_first_leg_ends_once_all_are_live(
 ) -> None:
     """It follows no stream. With large streams it starts Spark, as for any copy."""
     if large:
-        monkeypatch.setattr(run, "is_small", lambda *_: False)
+        monkeypatch.setattr(run, "is_small", lambda *_, **__: False)
     store = SharedStore(world)
     followed = resolve_scope(FOLLOW, source=(ADDRESS, store), target=(ADDRESS, store)).plan
     options.plan.write_bytes(compressed(followed))

@@ -29,22 +29,17 @@ INLINE_EVENTS: Final = 1 << 20
 """Most bytes that it archives with an object for each event: many objects take longer than few."""
 
 
-def is_small(size: int, limits: Limits) -> bool:
-    """Tell whether a step of one of many streams moves `size` bytes without tasks.
-
-    With a rate limit it uses tasks, since only the scheduler shares the rate out.
-    """
-    return limits.bytes_per_second is None and size <= INLINE_BYTES
-
-
-def is_small_run(size: int, *, of_events: bool) -> bool:
-    """Tell whether a run of an archive moves `size` bytes without Spark.
+def is_small(size: int, limits: Limits | None = None, *, most: int | None = None) -> bool:
+    """Tell whether one process moves `size` bytes by itself, without tasks.
 
     Args:
         size: bytes.
-        of_events: whether each event is an object.
+        limits: the present limits, for one of many streams. With a rate limit it uses tasks, since
+            only the scheduler shares the rate out. None for work that is alone.
+        most: the most bytes for this work; None for those of one of many streams.
     """
-    return size <= (INLINE_EVENTS if of_events else INLINE_RUN)
+    alone = limits is None or limits.bytes_per_second is None
+    return alone and size <= (INLINE_BYTES if most is None else most)
 
 
 class Executor(Protocol):

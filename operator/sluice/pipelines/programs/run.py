@@ -20,7 +20,13 @@ from sluice.engine.access.source_runs import live, root
 from sluice.engine.archive.report import ArchiveReport
 from sluice.engine.copy.report import StreamReport
 from sluice.engine.scope.report import ScopeReport
-from sluice.engine.tasks.executor import SizedExecutor, ThreadExecutor, is_small, is_small_run
+from sluice.engine.tasks.executor import (
+    INLINE_EVENTS,
+    INLINE_RUN,
+    SizedExecutor,
+    ThreadExecutor,
+    is_small,
+)
 from sluice.engine.tasks.runner import Runner
 from sluice.engine.tasks.scheduler import is_slow
 from sluice.errors import InvalidSpec, SluiceError
@@ -315,8 +321,10 @@ def _first_leg(
 def _is_here(plan: Plan, size: int, settings: Settings, *, elsewhere: bool) -> bool:
     """Tell whether this process moves so many bytes of a single stream's plan by itself."""
     if isinstance(plan, ArchiveRunPlan):
-        return is_small_run(size, of_events=plan.archive.format.is_of_events)
-    return size <= settings.spark_bytes and not elsewhere
+        return is_small(
+            size, most=INLINE_EVENTS if plan.archive.format.is_of_events else INLINE_RUN
+        )
+    return is_small(size, most=settings.spark_bytes) and not elsewhere
 
 
 def _unit(plan: Plan) -> int:
