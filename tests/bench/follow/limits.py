@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from bench.follow.followed import KEYS, Followed, followed
-from bench.model import Goal, Measurement
+from bench.model import BenchError, Goal, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,12 @@ _EVENT: Final = _PAYLOAD + 8
 _TURNS: Final = 3
 _WINDOW: Final = 0.5
 """Seconds over which a new speed is measured."""
+
+_APPENDED: Final = 0.5
+"""The part of a limit that appended bytes have. The others are the same bytes, read back."""
+
+_PATIENCE: Final = 15.0
+"""Seconds for which a new limit is waited for. The bytes that are written last for 20."""
 
 
 def measure_limits(place: Place, say: Say) -> list[Measurement]:
@@ -74,11 +80,11 @@ def _change(place: Place) -> float:
         lag.wait(lambda sample: sample.target > _MIB, since=begun)
         changed = time.monotonic()
         ours.limit(fast)
-        while True:
-            last = lag.wait(lambda _: True, since=time.monotonic())
+        while (last := lag.wait(lambda _: True, since=time.monotonic())).at < changed + _PATIENCE:
             grown = [one for one in lag.samples() if one.at >= max(changed, last.at - _WINDOW)]
-            if last.target - grown[0].target > fast * _WINDOW * 0.9:
+            if last.target - grown[0].target > _APPENDED * fast * _WINDOW * 0.9:
                 return last.at - changed
+        raise BenchError(f"{_PATIENCE:.0f} s after its limit was raised, the follower is slow")
 
 
 def _write(place: Place, ours: Followed, events: int) -> None:
