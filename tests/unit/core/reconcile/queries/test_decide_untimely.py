@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice import errors
-from sluice.core.reconcile.queries.decide import POLL_SECONDS
+from sluice.core.reconcile.queries.decide import LOOK_SECONDS, POLL_SECONDS
 from sluice.core.reconcile.queries.world import (
     ProtectQuery,
     StartDriver,
@@ -267,3 +267,13 @@ def test_a_request_beside_a_good_end_is_not_lost() -> None:
     query.becomes(JobPhase.SUCCEEDED, attempt=2)
     assert query.look().actions == (UnprotectQuery(),)
     assert query.reason == "Completed"
+
+
+def test_a_driver_that_is_long_in_starting_is_looked_at_less_often(query: QueryRecorder) -> None:
+    """The wait is a tenth of the time so far, within bounds."""
+    query.start()
+    waits = []
+    for _ in range(6):
+        waits.append(query.look().again)
+        query.later(25)
+    assert waits == [POLL_SECONDS, 2.5, 5.0, 7.5, LOOK_SECONDS, LOOK_SECONDS]
