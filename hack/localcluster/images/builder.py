@@ -114,7 +114,8 @@ class Builder:
         """Unmount the storage that buildah leaves mounted, unless a build uses it."""
         mount = self._folder / "storage" / "overlay"
         if mount.is_mount():
-            succeeds(["umount", mount])
+            # A build that was cut off may have left the storage of a container mounted in it.
+            succeeds(["umount", "--recursive", mount])
 
     def export(self, built: Built, folder: Path) -> None:
         """Write an image into a folder in the OCI's image layout.
