@@ -110,12 +110,16 @@ class Builder:
             file.write_text(json.dumps({"key": key, **asdict(built), "earlier": earlier}))
         return built
 
-    def release(self) -> None:
-        """Unmount the storage that buildah leaves mounted, unless a build uses it."""
+    def release(self, *, alone: bool = False) -> None:
+        """Unmount the storage that buildah leaves mounted, unless a build uses it.
+
+        Args:
+            alone: whether no other process builds in this storage. Then what builds have left
+                mounted inside goes as well.
+        """
         mount = self._folder / "storage" / "overlay"
         if mount.is_mount():
-            # A build that was cut off may have left the storage of a container mounted in it.
-            succeeds(["umount", "--recursive", mount])
+            succeeds(["umount", *(["--recursive"] if alone else []), mount])
 
     def export(self, built: Built, folder: Path) -> None:
         """Write an image into a folder in the OCI's image layout.

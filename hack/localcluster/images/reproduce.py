@@ -44,7 +44,7 @@ def build_twice(image: Image, say: Say) -> list[str]:
             return [] if first[0] == second[0] else list(differences(first[1], second[1]))
         finally:
             for one in builders:
-                one.release()
+                one.release(alone=True)
 
 
 def differences(first: list[Path], second: list[Path]) -> Iterator[str]:
