@@ -118,7 +118,7 @@ class Builder:
                 mounted inside goes as well.
         """
         mount = self._folder / "storage" / "overlay"
-        if mount.is_mount():
+        if alone or mount.is_mount():  # which misses a folder that is mounted on itself
             succeeds(["umount", *(["--recursive"] if alone else []), mount])
 
     def export(self, built: Built, folder: Path) -> None:
