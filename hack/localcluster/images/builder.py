@@ -118,7 +118,7 @@ class Builder:
                 mounted inside goes as well.
         """
         mount = self._folder / "storage" / "overlay"
-        if alone or mount.is_mount():  # which misses a folder that is mounted on itself
+        if alone or mount.is_mount():  # is_mount() misses a folder that is mounted on itself
             succeeds(["umount", *(["--recursive"] if alone else []), mount])
 
     def export(self, built: Built, folder: Path) -> None:

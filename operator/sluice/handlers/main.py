@@ -246,7 +246,7 @@ async def _parts(
 
 
 def _jobs(lookout: _Lookout, parts: Parts, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
-    """Return what runs until the operator ends, side by side."""
+    """Return the coroutines that run side by side until the operator ends."""
     reconcilers = {name: RECONCILERS[name](parts) for name in OWN}
     controller = Controller(reconcilers, queue=parts.queue, metrics=parts.metrics)
     works, sweep = lookout.works, lookout.sweep

@@ -1,9 +1,8 @@
 """List the kinds of stores: what each holds, how its addresses look, which credentials it takes.
 
-Code asks the record of a kind, never which kind it is. What each kind is beside its record stands
-in the layers above, by the name here: its part of the spec in `api.fields.stores`; the client of a
-store of live streams in `stores.connect`; the objects of a store of archives in
-`engine.access.connect`.
+Code asks the record of a kind, never which kind it is. The other parts of a kind stand in modules
+above, by its name here: its part of the spec in `api.fields.stores`; the client of a store of live
+streams in `stores.connect`; the objects of a store of archives in `engine.access.connect`.
 """
 
 from __future__ import annotations

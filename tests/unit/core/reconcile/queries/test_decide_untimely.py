@@ -253,7 +253,7 @@ def test_a_request_after_an_unseen_end_is_not_lost(query: QueryRecorder, *, away
 
 
 def test_a_request_beside_a_good_end_is_not_lost() -> None:
-    """With mode: Once, what came meanwhile may be missing. So it is read by another attempt."""
+    """With mode: Once, events that came meanwhile may be missing. Another attempt reads them."""
     query = QueryRecorder("counts", mode="Once")
     query.start()
     query.write()
