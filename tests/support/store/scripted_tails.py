@@ -108,7 +108,9 @@ def begun(tails: SegmentTails) -> TailLink:
     (link,) = tails._links
     while link.asked or link.unasked:
         assert len(link.asked) <= tails_module._STATES
+        tails._send()
         tails._receive(5)
+    tails._send()
     return link
 
 

@@ -24,7 +24,7 @@ FRAME: Final = Struct(">q")
 _RUN: Final = (16, 1 << 12)
 """Fewest and most headers to compare at once: more would not stay in the processor's cache."""
 
-_APART: Final = (1 << 8, 1 << 16)
+_APART: Final = (1 << 10, 1 << 16)
 """Fewest and most bytes to walk event by event before the next search for equally long events."""
 
 Walk = Callable[[memoryview, int], tuple[int, int, int]]

@@ -42,10 +42,11 @@ MOST: Final = 16 << 20
 IDLE_SECONDS: Final = 1.0
 """Seconds to wait for bytes, while nothing is in flight."""
 
-PACE_SECONDS: Final = 0.0025
+PACE_SECONDS: Final = 0.002
 """Seconds from one round to the next, at least. What comes meanwhile is appended together.
 
-At 10,000 events/s, 4 ms take 0.20 of a processor and 1.5 ms take 0.33.
+At 10,000 events/s in 4 segments, 2.5 ms take 0.22 of a processor and 1.2 ms take 0.31. Their 99th
+percentiles are 6 and 5 ms.
 """
 
 BUSY_SECONDS: Final = 0.02
@@ -191,7 +192,8 @@ class Session:
                 line.end = event.offset
             else:
                 self._broken(line, event, now + max(AGAIN_SECONDS, 10 * (now - began)))
-        self._let_go()
+        if came:
+            self._let_go()
         for line in self._lines.values():
             line.pump()
             self._confirm(line)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,11 +15,16 @@ from sluice.engine.tasks.limits import Limits
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.engine.tasks.clock import Clock
+
 _log = structlog.get_logger()
 
 SLICE_SECONDS = 1.5
 SLICE_BYTES = 64 << 20
 """A driver's slices are short, so that new limits apply soon and a stop loses little work."""
+
+AGAIN_SECONDS: Final = 0.1
+"""Seconds for which limits hold that were read: they are asked for before every block."""
 
 
 class _File(BaseModel):
@@ -48,17 +54,22 @@ class Controls:
 
     Args:
         path: the file; None for a copy without limits.
+        clock: time.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, clock: Clock = time) -> None:
         self._path = path
+        self._clock = clock
+        self._due = clock.monotonic()
         self._last = _limits(_File())
         self._damaged = False
 
     def __call__(self) -> Limits:
-        """Read the file and return the current limits."""
-        if self._path is None:
+        """Return the current limits, from the file as it was a tenth of a second ago at most."""
+        now = self._clock.monotonic()
+        if self._path is None or now < self._due:
             return self._last
+        self._due = now + AGAIN_SECONDS
         try:
             limits = _limits(_File.model_validate_json(self._path.read_bytes()))
         except (OSError, ValidationError) as error:

@@ -143,6 +143,8 @@ class SegmentAppender:
         If nothing is in flight, the connection is not looked at: an idle appender costs no calls,
         and the next append renews a connection that the store may have closed for its old token.
         """
+        if not self._window.in_flight:
+            return
         with self._recovering():
             while self._window.in_flight and (message := self._open.connection.poll()) is not None:
                 self._take(message)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sluice.stores.pravega.names import Endpoint
     from sluice.stores.pravega.segments.transport import Transport
     from sluice.stores.pravega.wire.connection import Connection
+    from sluice.stores.pravega.wire.wire import Message
 
 _KEEP_ALIVE: Final = 10.0
 """Seconds of silence after which a segment store has to send a KeepAlive back."""
@@ -69,6 +70,7 @@ class TailLink:
         waiting: the segments, and late ones, by the number of the request that is on its way.
         asked: when the state of a segment was asked for, by the request's number, oldest first.
         unasked: segments whose state has to be asked for.
+        unsent: requests that are to be sent together.
     """
 
     connection: Connection
@@ -79,6 +81,7 @@ class TailLink:
     waiting: dict[int, TailWatch] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
     unasked: deque[TailWatch] = field(default_factory=deque)
+    unsent: list[Message] = field(default_factory=list)
 
     @property
     def is_calm(self) -> bool:

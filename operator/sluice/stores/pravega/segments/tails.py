@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 _PACE: Final = 1.0
 """Seconds in which a segment store may answer one read of a segment without bytes."""
 
+_TOGETHER: Final = 0.0005
+"""Most seconds to wait for the other segments that were asked with the first that answered."""
+
 _TURN: Final = 256
 """Messages that are taken in from one segment store before the next one has its turn."""
 
@@ -105,16 +108,17 @@ class SegmentTails:
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""
         until = monotonic() + seconds
-        taken, self._taken = self._taken, []
-        for each in taken:
-            if self._watches.get(each.name) is each:
-                self._read(each)
+        asked, together = self._ask_taken(), False
         while True:
             self._settle()
-            due = -inf if self._came else min(until, *map(self._due, self._links), inf)
+            self._send()
+            if self._came and not together:
+                until, together = min(until, monotonic() + _TOGETHER), True
+            due = -inf if self._have(asked) else min(until, *map(self._due, self._links), inf)
             self._receive(due - monotonic())
             self._check()
-            if self._came or (monotonic() >= until and not self._queued):
+            late = monotonic() >= until and (self._came or not self._queued)
+            if late or self._have(asked):
                 break
         came, self._came = self._came, []
         for event in came:
@@ -123,6 +127,7 @@ class SegmentTails:
                     self._read(watch)
                 else:  # what comes until the next call comes together then
                     self._taken.append(watch)
+        self._send()
         return came
 
     def close(self) -> None:
@@ -132,6 +137,18 @@ class SegmentTails:
         self._queued.clear()
 
     # Asking
+
+    def _have(self, asked: set[str]) -> bool:
+        """Tell whether something came, and that of all these segments."""
+        return bool(self._came) and asked.issubset(event.segment for event in self._came)
+
+    def _ask_taken(self) -> set[str]:
+        """Ask for more of the segments whose bytes were taken. Return their names."""
+        taken, self._taken = self._taken, []
+        watches = [watch for watch in taken if self._watches.get(watch.name) is watch]
+        for watch in watches:
+            self._read(watch)
+        return {watch.name for watch in watches if not watch.paused}
 
     def _settle(self) -> None:
         """Find the segment stores of new segments, connect, and ask for the segments' state."""
@@ -189,7 +206,7 @@ class SegmentTails:
         )
 
     def _ask(self, watch: TailWatch, message: Callable[[int, str], Message]) -> None:
-        """Send a request about a segment."""
+        """Prepare a request about a segment, to be sent with others."""
         link = watch.link
         if link is None:
             return
@@ -202,10 +219,18 @@ class SegmentTails:
         link.waiting[request] = watch
         if not watch.reading:
             link.asked[request] = monotonic()
-        try:
-            link.connection.send(message(request, token), self._transport.timeouts.call)
-        except BackendError as error:
-            self._lose(link, error)
+        link.unsent.append(message(request, token))
+
+    def _send(self) -> None:
+        """Send the requests that were prepared."""
+        for link in self._links:
+            if not link.unsent:
+                continue
+            unsent, link.unsent = link.unsent, []
+            try:
+                link.connection.send_all(unsent, self._transport.timeouts.call)
+            except BackendError as error:
+                self._lose(link, error)
 
     # Taking in answers
 
@@ -347,7 +372,7 @@ class SegmentTails:
                 self._queued.append(watch)
             else:
                 self._break(watch, why)
-        for each in (link.watches, link.waiting, link.asked, link.unasked):
+        for each in (link.watches, link.waiting, link.asked, link.unasked, link.unsent):
             each.clear()
 
     def _explained(self, watch: TailWatch, error: BackendError) -> BackendError:

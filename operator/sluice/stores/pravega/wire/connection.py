@@ -26,6 +26,8 @@ from sluice.stores.pravega.wire.wire import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sluice.errors import BackendError
     from sluice.stores.pravega.names import Endpoint
     from sluice.stores.pravega.sockets.tls import TLS
@@ -145,9 +147,16 @@ class Connection:
             StoreUnavailable: the connection broke.
             StoreTimeout: the peer did not take all of it within `timeout` seconds.
         """
+        self._send_pieces([memoryview(piece) for piece in encode(message)], timeout)
+
+    def send_all(self, messages: Iterable[Message], timeout: float) -> None:
+        """Hand short messages to the kernel, all at once. Raises as `send`."""
+        frames = b"".join(piece for message in messages for piece in encode(message))
+        self._send_pieces([memoryview(frames)], timeout)
+
+    def _send_pieces(self, pieces: list[memoryview], timeout: float) -> None:
         timeout = deadlines.left(timeout)
         deadline = monotonic() + timeout
-        pieces = [memoryview(piece) for piece in encode(message)]
         while pieces:
             try:
                 sent = self._send(pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -80,6 +81,7 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
         tails.watch(NAME, 0)
         while not tails._came:
             tails._settle()
+            tails._send()
             tails._receive(5)
         (link,) = tails._links
         assert not link.waiting
@@ -87,6 +89,39 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
         assert len(link.waiting) == behind
         assert tails.take(0) == []
         assert len(link.waiting) == 1
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_segments_that_were_asked_together_are_taken_together(
+    monkeypatch: pytest.MonkeyPatch, *, patient: bool
+) -> None:
+    """Once the first has answered, the others have a moment; what they miss it by comes later."""
+    monkeypatch.setattr(tails_module, "_TOGETHER", 60.0 if patient else 0.001)
+    taken = Event()
+
+    def serve(peer: Peer) -> None:
+        tell(peer), tell(peer)
+        for at, data in enumerate([b"a", b"b"]):
+            first, second = peer.expect(m.ReadSegment), peer.expect(m.ReadSegment)
+            assert first.offset == second.offset == at
+            peer.say(part(first, data))
+            if at and not patient:
+                taken.wait(60)
+            peer.say(part(second, data))
+        listen(peer)
+
+    with ScriptedStore([serve]) as peer, following(peer.endpoint) as tails:
+        tails.watch(NAME, 0), tails.watch(OTHER, 0)
+        while len(tails._came) < 2:
+            tails._settle()
+            tails._send()
+            tails._receive(5)
+        assert len(tails.take(0)) == 2
+        came = tails.take(60)
+        taken.set()
+        assert len(came) == 1 + patient
+        came += all_of(tails, 2 - len(came))
+        assert {event.segment for event in came} == {NAME, OTHER}
 
 
 @pytest.mark.parametrize("behind", [True, False])
