@@ -67,7 +67,8 @@ class Tails(Protocol):
         """Return all that came. Wait at most `seconds` if nothing is here.
 
         A segment at its tail is asked for more by the next call, so that more comes together. Once
-        one of these has answered, the others have a moment to do so as well. If a segment store has to be found or connected to, that may take the time-out of a call besides.
+        one of these has answered, the others have a moment to do so as well. If a segment store has
+        to be found or connected to, that may take the time-out of a call besides.
         """
         ...
 

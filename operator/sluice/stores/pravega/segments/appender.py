@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
@@ -34,7 +33,6 @@ from sluice.stores.pravega.wire.refusals import Refusal, error_of
 from sluice.stores.pravega.wire.wire import MAX_DATA, NOT_SET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from uuid import UUID
 
     from sluice.stores.pravega.segments.transport import Transport
@@ -120,7 +118,7 @@ class SegmentAppender:
         if event_number <= self._highest:
             # The store drops such a block without an error, or hangs up.
             raise ValueError(f"event number {event_number} does not follow {self._highest}")
-        with self._recovering():
+        try:
             if monotonic() >= self._open.until:
                 self._renew()
             while (message := self._open.connection.poll()) is not None:
@@ -128,6 +126,8 @@ class SegmentAppender:
             while not self._window.has_room(len(block)):
                 self._take(self._open.connection.receive(self._timeout))
             self._send(block, event_number, events)
+        except BackendError as error:
+            raise self._broken(error) from None
         self._highest = event_number
 
     def has_room(self, size: int) -> bool:
@@ -145,7 +145,7 @@ class SegmentAppender:
         """
         if not self._window.in_flight:
             return
-        with self._recovering():
+        try:
             while self._window.in_flight and (message := self._open.connection.poll()) is not None:
                 self._take(message)
             oldest = self._window.oldest
@@ -153,11 +153,15 @@ class SegmentAppender:
                 raise StoreTimeout(
                     f"{self._open.connection.peer} has confirmed nothing for {self._timeout:.3g} s"
                 )
+        except BackendError as error:
+            raise self._broken(error) from None
 
     def flush(self) -> None:
         """Wait until everything sent is confirmed. Raises as `append`."""
-        with self._recovering():
+        try:
             self._flush()
+        except BackendError as error:
+            raise self._broken(error) from None
 
     def close(self) -> None:
         """Hang up, without waiting for blocks in flight."""
@@ -199,17 +203,13 @@ class SegmentAppender:
             self._offset = message.offset
         self._window.acknowledged(message.event_number, monotonic())
 
-    @contextmanager
-    def _recovering(self) -> Iterator[None]:
-        """Close the connection after an error, and raise the error that explains it.
+    def _broken(self, error: BackendError) -> BackendError:
+        """Close the connection after an error, and return the error that explains it.
 
         The segment's owner is looked up anew by the next try.
         """
-        try:
-            yield
-        except BackendError as error:
-            self.close()
-            raise _explained(self._transport, self._name, error) from None
+        self.close()
+        return _explained(self._transport, self._name, error)
 
 
 def append_at(transport: Transport, name: str, offset: int, data: bytes) -> bool:

@@ -104,6 +104,7 @@ class SegmentTails:
             watch.paused = False
             if watch.owed:
                 self._read(watch)
+                self._send()
 
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""

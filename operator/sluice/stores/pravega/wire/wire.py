@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -19,8 +20,6 @@ from sluice.errors import ProtocolError
 from sluice.stores.allowance import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sluice.stores.reading import Buffer
 
 VERSION: Final = 16
@@ -131,7 +130,8 @@ def encode(message: Message) -> list[Buffer]:
     pieces: list[Buffer] = []
     head = bytearray(_HEADER.size)
     tail = head
-    for letter, value in zip(_letters(message), _values(message), strict=True):
+    for letter, name in zip(_letters(message.LAYOUT), message.__match_args__, strict=True):
+        value = getattr(message, name)
         if letter == "d":
             data = memoryview(value).cast("B")
             tail += _LENGTH.pack(len(data))
@@ -174,12 +174,15 @@ def decode_as(kind: type[_M], frame: Frame) -> _M:
     return kind(*values)
 
 
-def _letters(message: Message) -> str:
-    return message.LAYOUT.replace("|", "")
+@cache
+def _letters(layout: str) -> str:
+    return layout.replace("|", "")
 
 
-def _values(message: Message) -> Iterable[Any]:
-    return (getattr(message, name) for name in message.__match_args__)
+@lru_cache(maxsize=64)
+def _uuid(raw: bytes) -> UUID:
+    """Return the writer with this id: most answers name the same few."""
+    return UUID(bytes=raw)
 
 
 def _field(frame: Frame, letter: str, at: int) -> tuple[Any, int]:
@@ -190,7 +193,7 @@ def _field(frame: Frame, letter: str, at: int) -> tuple[Any, int]:
             scalar = _SCALARS[letter]
             return scalar.unpack_from(payload, at)[0], at + scalar.size
         if letter == "u":
-            return UUID(bytes=bytes(payload[at : at + 16])), at + 16
+            return _uuid(bytes(payload[at : at + 16])), at + 16
         if letter == "r":
             return bytes(payload[at:]), len(payload)
         prefix = _STRING if letter == "s" else _LENGTH
