@@ -10,7 +10,6 @@ from sluice.core.query.rows import ResultRow, digest, in_order, keys_digest
 from sluice.core.values.text import size
 from sluice.engine.streams.writing import patiently
 from sluice.errors import InfrastructureError, StateTooLarge
-from sluice.pipelines.query.compile import events_of
 from sluice.pipelines.query.observations import BatchTimes
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ class BatchWriter:
         ledger: the ledger, which this attempt owns.
         sinks: the sinks.
         checkpoint: the checkpoint of the version.
-        keys: the columns by which rows are routed.
         counts: returns the events that are no rows, of the batch that was read last.
         progress: returns how the last batch went.
         most_state: see `Run`.
@@ -50,7 +48,6 @@ class BatchWriter:
         ledger: QueryLedger,
         sinks: Sequence[ResultAppender],
         checkpoint: QueryCheckpoint,
-        keys: Sequence[str],
         *,
         counts: Callable[[int], BatchCounts],
         progress: Callable[[], BatchProgress | None],
@@ -60,7 +57,6 @@ class BatchWriter:
         self._ledger = ledger
         self._sinks = sinks
         self.checkpoint = checkpoint
-        self._keys = keys
         self._counts = counts
         self._progress = progress
         self._most_state = most_state
@@ -70,7 +66,10 @@ class BatchWriter:
         self.failure: BaseException | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write a batch. Spark calls this again for a batch that it does not know to be done."""
+        """Write a batch, as `compile.events_of` has its rows.
+
+        Spark calls this again for a batch that it does not know to be done.
+        """
         try:
             self._write(frame, batch)
         except BaseException as error:
@@ -79,7 +78,7 @@ class BatchWriter:
             raise InfrastructureError(f"the batch ended: {error!r}") from error
 
     def _write(self, frame: DataFrame, batch: int) -> None:
-        taken = events_of(frame, self._keys).toArrow()
+        taken = frame.toArrow()
         counts = self._counts(batch)
         progress = self._progress()
         self._check_state(progress)

@@ -27,7 +27,13 @@ from sluice.errors import (
 )
 from sluice.pipelines.query.batch_writer import BatchWriter
 from sluice.pipelines.query.checkpoint import QueryCheckpoint
-from sluice.pipelines.query.compile import OUTPUT_MODES, UncompiledQuery, options_of, resolved
+from sluice.pipelines.query.compile import (
+    OUTPUT_MODES,
+    UncompiledQuery,
+    events_of,
+    options_of,
+    resolved,
+)
 from sluice.pipelines.query.observations import counts_of, last_progress
 from sluice.pipelines.query.session import HEAP
 from sluice.pipelines.spark.lost import SparkLost, first_line
@@ -137,7 +143,6 @@ def run_query(
             ledger,
             appenders,
             checkpoint,
-            plan.keys,
             counts=partial(counts_of, spark),
             progress=partial(last_progress, spark),
             most_state=run.most_state,
@@ -212,7 +217,9 @@ def _started(plan: QueryPlan, version: VersionRecord, run: Run) -> UncompiledQue
 
 def _stream(spark: SparkSession, wanted: UncompiledQuery, writer: BatchWriter, run: Run) -> None:
     """Have Spark make batches until the query ends."""
-    frame = resolved(spark, wanted)  # it was checked when the plan was made
+    # The query was checked when the plan was made. Its rows are made texts here, and not in each
+    # batch, which would be planned once more for it.
+    frame = events_of(resolved(spark, wanted), wanted.keys)
     stream = (
         frame.writeStream.foreachBatch(writer)
         .outputMode(OUTPUT_MODES[wanted.emit])
