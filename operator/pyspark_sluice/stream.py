@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
@@ -55,11 +53,6 @@ if TYPE_CHECKING:
     from sluice.engine.tables.source import TableSource
 
 
-LAG_SECONDS: Final = 1.0
-"""Seconds for which a reported tail holds. It takes calls to the store, and batches may be shorter.
-"""
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A reader of micro-batches. Between two offsets, no key has events of two segments.
 
@@ -91,8 +84,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stack = ExitStack()
         self._target: StreamPosition | None = None
         self._planned: StreamPosition | None = None
-        self._reported: dict[str, Any] | None = None
-        self._due = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what tasks need."""
@@ -147,22 +138,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._source.tail()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
-        """Return the tail, with the bytes from the last planned batch to it, a second old at most.
+        """Return the present tail, with the bytes from the last planned batch to it.
 
         Spark shows it in the progress of the query, as the `latestOffset` of the source.
         """
         if self._planned is None:
             return None
-        ends = self._target is not None  # then the last report stays
-        if ends or self._reported is None or time.monotonic() >= self._due:
-            self._due = time.monotonic() + LAG_SECONDS
-            self._reported = self._report(self._planned)
-        return self._reported
-
-    def _report(self, planned: StreamPosition) -> dict[str, Any] | None:
         try:
             tail = self._source.tail()
-            behind = size_between(self._source, planned, tail)
+            behind = size_between(self._source, self._planned, tail)
         except SourceTruncated:
             return None  # the next batch says so
         return tail.to_json() | {BYTES_BEHIND: behind}
@@ -179,16 +163,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition. Errors as `sluice.engine.tables.reading.batches`."""
-        yield from self._rows(partition)
-        if not gc.get_freeze_count():
-            # PySpark collects garbage after each task. With all that is imported, this takes a
-            # processor for longer than a small batch does.
-            gc.collect()
-            gc.freeze()
-
-    def _rows(self, partition: InputPartition) -> Iterable[pa.RecordBatch]:
         if isinstance(partition, BeatPartition) and self._time is not None:
-            return [beat(partition.millis, self._time, self._schema)]
+            return iter([beat(partition.millis, self._time, self._schema)])
         decoder = self._options.decoder(self._events)
         events = read_partition(self._options, decoder, partition)
         if len(self._events) == len(self._schema):

@@ -66,9 +66,9 @@ class Tails(Protocol):
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here.
 
-        A segment at its tail is asked for more by the next call, so that more comes together. Once
-        one of these has answered, the others have a moment to do so as well. If a segment store has
-        to be found or connected to, that may take the time-out of a call besides.
+        A segment at its tail is asked for more by the next call, so that more comes together. All
+        that are asked have a moment to answer. If a segment store has to be found or connected to,
+        that may take the time-out of a call besides.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from pyspark_sluice import DefaultSource, stream
+from pyspark_sluice import DefaultSource
 from sluice.archive.objects.directory import DirectoryObjects
 from sluice.archive.runs.archive_root import ArchiveRoot
 from sluice.core.archive.names import Format
@@ -20,7 +19,6 @@ from sluice.errors import InvalidSpec
 from support.archiving.archiving import archive_stream
 from support.engine.plans import SOURCE
 from support.engine.reading import Reading, act, new_world
-from support.engine.sources import ManualClock
 from support.model import ModelStore
 
 if TYPE_CHECKING:
@@ -54,58 +52,21 @@ def test_batches_and_streams_have_the_same_rows(reading: Reading, tmp_path: Path
     assert {(row["_segment"], row["_offset"]): row["event"] for row in rows} == written
     assert len(rows) == len(written)
     for limit in (ReadAllAvailable(), ReadMaxRows(2)):
-        reader = source.streamReader(COLUMNS)
-        reader.prepareForTriggerAvailableNow()
-        start, seen = reader.initialOffset(), []
-        while (end := reader.latestOffset(start, limit)) != start:
-            task = cloudpickle.loads(cloudpickle.dumps(reader))
-            parts = reader.partitions(start, end)
+        stream = source.streamReader(COLUMNS)
+        stream.prepareForTriggerAvailableNow()
+        start, seen = stream.initialOffset(), []
+        while (end := stream.latestOffset(start, limit)) != start:
+            task = cloudpickle.loads(cloudpickle.dumps(stream))
+            parts = stream.partitions(start, end)
             some = [one for part in parts for batch in task.read(part) for one in batch.to_pylist()]
             assert isinstance(limit, ReadAllAvailable) or len(some) <= 2
             seen += some
             start = end
-        told = reader.reportLatestOffset()
-        reader.stop()
+        told = stream.reportLatestOffset()
+        stream.stop()
         assert told is not None
         assert told["bytesBehind"] == 0
         assert sorted(map(repr, seen)) == sorted(map(repr, rows))
-
-
-def test_the_tail_of_a_stream_that_goes_on_is_asked_for_once_a_second(
-    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each batch reports the tail, and short batches the same one."""
-    clock = ManualClock()
-    monkeypatch.setattr(stream, "time", clock)
-    reader = DefaultSource({"archive": tmp_path.as_uri()}).streamReader(COLUMNS)
-    assert reader.reportLatestOffset() is None
-    start = reader.latestOffset(reader.initialOffset(), ReadMaxRows(2))
-    behind = reader.reportLatestOffset()
-    assert behind is not None
-    assert behind["bytesBehind"] > 0
-    while (end := reader.latestOffset(start, ReadAllAvailable())) != start:
-        start = end
-    assert reader.reportLatestOffset() == behind
-    clock.sleep(stream.LAG_SECONDS)
-    assert reader.reportLatestOffset() == behind | {"bytesBehind": 0}
-    reader.stop()
-
-
-def test_garbage_collections_after_a_task_leave_out_what_was_imported(
-    reading: Reading, tmp_path: Path
-) -> None:
-    """PySpark collects after each task: it looks at few objects then."""
-    reader = DefaultSource({"archive": tmp_path.as_uri()}).streamReader(COLUMNS)
-    start = reader.initialOffset()
-    (first, *_) = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
-    gc.unfreeze()
-    try:
-        before = len(gc.get_objects())
-        assert list(reader.read(first))
-        assert len(gc.get_objects()) < before / 10
-    finally:
-        gc.unfreeze()
-        reader.stop()
 
 
 def test_a_stream_has_no_end_and_json_has_a_schema(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _FILE_MANAGER: Final = "FileSystemBasedCheckpointFileManager"
 
 _QUERIES: Final = {
     # A query is no copy: its workers need other modules than those that are forked for copies.
-    "spark.python.daemon.module": "pyspark.daemon",
+    "spark.python.daemon.module": "sluice.pipelines.query.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",

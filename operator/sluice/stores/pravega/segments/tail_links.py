@@ -67,7 +67,8 @@ class TailLink:
         made: when it was made; all times are monotonic and in seconds.
         pinged: when the last KeepAlive was sent.
         watches: the segments that are read over it.
-        waiting: the segments, and late ones, by the number of the request that is on its way.
+        waiting: the segments, and late ones, by the number of the request that is on its way, or
+            is the next to be sent.
         asked: when the state of a segment was asked for, by the request's number, oldest first.
         unasked: segments whose state has to be asked for.
         unsent: requests that are to be sent together.

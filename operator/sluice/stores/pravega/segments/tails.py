@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 _PACE: Final = 1.0
 """Seconds in which a segment store may answer one read of a segment without bytes."""
 
-_TOGETHER: Final = 0.0005
-"""Most seconds to wait for the other segments that were asked with the first that answered."""
+_TOGETHER: Final = 0.001
+"""Seconds in which segments that are asked together may answer before any is taken. Selectors wait
+for whole milliseconds, so it may be one more."""
 
 _TURN: Final = 256
 """Messages that are taken in from one segment store before the next one has its turn."""
@@ -108,18 +109,20 @@ class SegmentTails:
 
     def take(self, seconds: float) -> list[Arrived | Ended | Broken]:
         """Return all that came. Wait at most `seconds` if nothing is here; see `Tails.take`."""
-        until = monotonic() + seconds
-        asked, together = self._ask_taken(), False
+        now = monotonic()
+        until, together = now + seconds, now + min(seconds, _TOGETHER)
+        asked = self._ask_taken()
         while True:
             self._settle()
             self._send()
-            if self._came and not together:
-                until, together = min(until, monotonic() + _TOGETHER), True
-            due = -inf if self._have(asked) else min(until, *map(self._due, self._links), inf)
-            self._receive(due - monotonic())
+            end = -inf if self._have(asked) else together if self._came else until
+            self._receive(min(end, *map(self._due, self._links), inf) - monotonic())
             self._check()
-            late = monotonic() >= until and (self._came or not self._queued)
-            if late or self._have(asked):
+            if self._came:
+                # What came is handed on before a lost connection is made anew, which asks again.
+                if self._queued or self._have(asked) or monotonic() >= together:
+                    break
+            elif monotonic() >= until and not self._queued:
                 break
         came, self._came = self._came, []
         for event in came:
@@ -169,6 +172,7 @@ class SegmentTails:
                 link.watches.update(watches)
                 link.unasked.extend(watches)
                 self._ask_states(link)
+                self._send_to(link)
 
     def _placed(self, watches: list[TailWatch]) -> Iterable[tuple[Endpoint, list[TailWatch]]]:
         """Group segments by their segment stores. Break those whose store cannot be found."""
@@ -225,13 +229,16 @@ class SegmentTails:
     def _send(self) -> None:
         """Send the requests that were prepared."""
         for link in self._links:
-            if not link.unsent:
-                continue
-            unsent, link.unsent = link.unsent, []
-            try:
-                link.connection.send_all(unsent, self._transport.timeouts.call)
-            except BackendError as error:
-                self._lose(link, error)
+            self._send_to(link)
+
+    def _send_to(self, link: TailLink) -> None:
+        unsent, link.unsent = link.unsent, []
+        if not unsent:
+            return
+        try:
+            link.connection.send_all(unsent, self._transport.timeouts.call)
+        except BackendError as error:
+            self._lose(link, error)
 
     # Taking in answers
 

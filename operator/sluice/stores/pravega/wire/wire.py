@@ -179,9 +179,9 @@ def _letters(layout: str) -> str:
     return layout.replace("|", "")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def _uuid(raw: bytes) -> UUID:
-    """Return the writer with this id: most answers name the same few."""
+    """Return the writer with this id. A follower has one for each segment, and meets it often."""
     return UUID(bytes=raw)
 
 

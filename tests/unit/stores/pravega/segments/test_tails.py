@@ -95,7 +95,7 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
 def test_segments_that_were_asked_together_are_taken_together(
     monkeypatch: pytest.MonkeyPatch, *, patient: bool
 ) -> None:
-    """Once the first has answered, the others have a moment; what they miss it by comes later."""
+    """Once they are asked, all have a moment to answer. What comes too late is taken later."""
     monkeypatch.setattr(tails_module, "_TOGETHER", 60.0 if patient else 0.001)
     taken = Event()
 

@@ -125,6 +125,42 @@ def test_a_silent_store_is_noticed() -> None:
         assert {type(event.error) for event in came if isinstance(event, Broken)} == {StoreTimeout}
 
 
+def test_what_came_before_a_connection_broke_is_taken_before_it_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over the next connection each segment is asked for once, behind what came."""
+    monkeypatch.setattr(tail_links, "_CALM", 0.0)
+    monkeypatch.setattr(tails_module, "_TOGETHER", 60.0)
+    asked: list[tuple[str, int]] = []
+
+    def first(peer: Peer) -> None:
+        tell(peer), tell(peer)
+        for request in [peer.expect(m.ReadSegment), peer.expect(m.ReadSegment)]:
+            peer.say(part(request, b"a"))
+        peer.say(part(peer.expect(m.ReadSegment), b"b"))
+        peer.expect(m.ReadSegment)  # and hangs up without an answer
+
+    def second(peer: Peer) -> None:
+        tell(peer), tell(peer)
+        with suppress(EOFError, ConnectionError):
+            while True:
+                request = peer.expect(m.ReadSegment)
+                asked.append((request.segment, request.offset))
+
+    with ScriptedStore([first, second]) as peer, following(peer.endpoint) as tails:
+        tails.watch(NAME, 0), tails.watch(OTHER, 0)
+        while len(tails._came) < 2:
+            tails._settle()
+            tails._send()
+            tails._receive(5)
+        assert len(tails.take(0)) == 2
+        (event,) = tails.take(60)
+        assert isinstance(event, Arrived)
+        assert tails.take(0.5) == []
+    (other,) = {NAME, OTHER} - {event.segment}
+    assert sorted(asked) == sorted([(event.segment, 2), (other, 1)])
+
+
 def test_a_store_that_sends_keep_alives_back_is_waited_for() -> None:
     """The wait may be several times as long as the time-out for silence."""
 
