@@ -102,6 +102,14 @@ def all_of(tails: SegmentTails, count: int) -> list[Arrived | Ended | Broken]:
     return came
 
 
+def receive(tails: SegmentTails, count: int) -> None:
+    """Wait until so many events are there to be taken."""
+    while len(tails._came) < count:
+        tails._settle()
+        tails._send()
+        tails._receive(5)
+
+
 def begun(tails: SegmentTails) -> TailLink:
     """Ask for all segments, and return the only connection once all reads are sent."""
     tails._settle()

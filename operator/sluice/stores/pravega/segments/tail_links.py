@@ -135,15 +135,20 @@ class TailLinks:
             BackendError: the connection broke, or the peer does not answer.
         """
         now = monotonic()
-        if now < self.due(link):
+        if now < self._due(link):
             return
         if link.is_unanswered and now - link.pinged >= self._stall - self._every:
             raise StoreTimeout(f"{link.peer} has said nothing for {self._stall:.3g} s")
         link.pinged = now
         link.connection.send(KeepAlive(), self._transport.timeouts.call)
 
-    def due(self, link: TailLink) -> float:
-        """Return when a connection is to be checked."""
+    def due(self) -> float:
+        """Return when the first connection is to be checked, or a state was waited for too long."""
+        patience = self._transport.timeouts.call
+        states = (next(iter(link.asked.values()), inf) + patience for link in self)
+        return min(*map(self._due, self), *states, inf, inf)
+
+    def _due(self, link: TailLink) -> float:
         if link.is_unanswered:
             return link.pinged + self._stall - self._every
         return max(link.connection.heard, link.pinged) + self._every

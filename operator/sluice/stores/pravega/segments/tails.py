@@ -116,7 +116,7 @@ class SegmentTails:
             self._settle()
             self._send()
             end = -inf if self._have(asked) else together if self._came else until
-            self._receive(min(end, *map(self._due, self._links), inf) - monotonic())
+            self._receive(min(end, self._links.due()) - monotonic())
             self._check()
             if self._came:
                 # What came is handed on before a lost connection is made anew, which asks again.
@@ -342,11 +342,6 @@ class SegmentTails:
             self._read(watch)
 
     # Silence, and ends
-
-    def _due(self, link: TailLink) -> float:
-        """Return when a connection is to be checked."""
-        oldest = next(iter(link.asked.values()), inf)
-        return min(self._links.due(link), oldest + self._transport.timeouts.call)
 
     def _check(self) -> None:
         """Send KeepAlives, and lose segment stores that do not answer."""

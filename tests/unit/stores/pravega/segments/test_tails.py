@@ -30,6 +30,7 @@ from support.store.scripted_tails import (
     give,
     listen,
     part,
+    receive,
     tell,
 )
 from support.wire.segment_store import Peer, ScriptedStore
@@ -79,10 +80,7 @@ def test_a_segment_is_asked_for_more_once_its_block_was_taken(*, behind: bool) -
 
     with ScriptedStore([serve]) as peer, following(peer.endpoint) as tails:
         tails.watch(NAME, 0)
-        while not tails._came:
-            tails._settle()
-            tails._send()
-            tails._receive(5)
+        receive(tails, 1)
         (link,) = tails._links
         assert not link.waiting
         assert tails.take(0) == [Arrived(NAME, 0, b"a")]
@@ -112,10 +110,7 @@ def test_segments_that_were_asked_together_are_taken_together(
 
     with ScriptedStore([serve]) as peer, following(peer.endpoint) as tails:
         tails.watch(NAME, 0), tails.watch(OTHER, 0)
-        while len(tails._came) < 2:
-            tails._settle()
-            tails._send()
-            tails._receive(5)
+        receive(tails, 2)
         assert len(tails.take(0)) == 2
         came = tails.take(60)
         taken.set()

@@ -35,6 +35,7 @@ from support.store.scripted_tails import (
     give,
     listen,
     part,
+    receive,
     tell,
 )
 from support.wire.segment_store import Peer, ScriptedStore
@@ -149,10 +150,7 @@ def test_what_came_before_a_connection_broke_is_taken_before_it_is_asked_for_aga
 
     with ScriptedStore([first, second]) as peer, following(peer.endpoint) as tails:
         tails.watch(NAME, 0), tails.watch(OTHER, 0)
-        while len(tails._came) < 2:
-            tails._settle()
-            tails._send()
-            tails._receive(5)
+        receive(tails, 2)
         assert len(tails.take(0)) == 2
         (event,) = tails.take(60)
         assert isinstance(event, Arrived)
