@@ -18,9 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_sluice.batch import read_partition
 from pyspark_sluice.beats import (
     BeatPartition,
-    Beats,
     beat,
-    beat_of,
     columns_of_events,
     dropped,
     marked,
@@ -29,6 +27,7 @@ from pyspark_sluice.beats import (
 from pyspark_sluice.lag import BYTES_BEHIND
 from pyspark_sluice.watermarks import DatedPartition, watermark_of
 from sluice.config import Settings
+from sluice.core.tables.beats import Beats, beat_of
 from sluice.core.tables.columns import DROPPED
 from sluice.core.tables.options import TAIL
 from sluice.core.tables.positions import StreamPosition

@@ -29,7 +29,7 @@ OURS: Final = "_sluice_"
 """The beginning of the names of columns that a reader fills in."""
 
 BEAT: Final = "_sluice_beat"
-"""The column that marks a beat: see `pyspark_sluice.beats`."""
+"""The column that marks a beat: see `core.tables.beats`."""
 
 WATERMARK: Final = "_sluice_watermark"
 """The column with the watermark of the batch, in milliseconds since 1970; null in a beat, and where

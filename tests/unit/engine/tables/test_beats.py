@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.beats import (
-    Beats,
     beat,
-    beat_of,
     columns_of_events,
     marked,
     time_of_beats,
 )
 from pyspark_sluice.watermarks import watermark_of
+from sluice.core.tables.beats import Beats, beat_of
 from sluice.core.tables.columns import BEAT, WATERMARK
 from sluice.core.tables.options import TableOptions
 from sluice.errors import CheckpointDiverged, InvalidSpec
