@@ -27,7 +27,7 @@ class Node(NamedTuple):
         relation: whether it is a relation, and no expression.
         names: the names that the node has in the text: of a table, of a function.
         text: of a literal, what stands in the text or how SQL writes its value; of a cast of a
-            constant to a time, the constant. Else empty.
+            constant to a time, the constant; of a resolved aggregate, what it is. Else empty.
         deterministic: whether the node always gives the same for the same rows.
         place: where it stands in the text; None if Spark does not tell.
         children: the nodes below: inputs, expressions, subqueries.

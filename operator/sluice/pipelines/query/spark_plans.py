@@ -25,6 +25,11 @@ _ACCIDENTS: Final = re.compile(r"@[0-9a-f]{5,16}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4})
 _DRAWN: Final = re.compile(r"^[ :+~|-]*(EventTimeWatermark|StreamingRelationV2)\b")
 """The lines of a plan that have such ids. They have no constants of the query."""
 
+_AGGREGATE: Final = "AggregateExpression"
+
+_IDS: Final = re.compile(r"#\d+L?\b")
+"""The ids of columns, which Spark draws."""
+
 _TIMES: Final = ("date", "timestamp")
 
 
@@ -44,9 +49,9 @@ class Reader:
     def relation(self, plan: Any) -> Node:
         """Return the tree of a logical plan."""
         below = [
-            *map(self.relation, _each(plan.children())),
-            *map(self._inner, _each(plan.innerChildren())),
-            *map(self._expression, _each(plan.expressions())),
+            *map(self.relation, each(plan.children())),
+            *map(self._inner, each(plan.innerChildren())),
+            *map(self._expression, each(plan.expressions())),
         ]
         return self._node(plan, below, relation=True)
 
@@ -54,7 +59,7 @@ class Reader:
         return self.relation(node) if self._is(node, _PLAN) else self._expression(node)
 
     def _expression(self, node: Any) -> Node:
-        below = [self._expression(one) for one in _each(node.children())]
+        below = [self._expression(one) for one in each(node.children())]
         if self._is(node, _SUBQUERY):
             below.append(self.relation(node.plan()))
         if self._resolved and self._is(node, _REPLACED):
@@ -75,7 +80,9 @@ class Reader:
         )
 
     def _text(self, name: str, node: Any) -> str:
-        """Return what a node says of a constant: see `Node`."""
+        """Return what a node says of a constant or an aggregate: see `Node`."""
+        if name == _AGGREGATE and self._resolved:
+            return _IDS.sub("", str(node.toString())).lower()
         if name == "Literal":
             return str(node.sql()) if self._resolved else f"{_kind(node)} {_written(node)}"
         if name == "Cast" and self._resolved and _kind(node).startswith(_TIMES):
@@ -120,9 +127,9 @@ def _names(name: str, node: Any) -> tuple[str, ...]:
     """Return the names of tables and functions that a node has in the text."""
     match name:
         case "UnresolvedRelation":
-            return tuple(_each(node.multipartIdentifier()))
+            return tuple(each(node.multipartIdentifier()))
         case "UnresolvedFunction":
-            return tuple(_each(node.nameParts()))
+            return tuple(each(node.nameParts()))
         case "UnresolvedGenerator":
             whole: str = node.name().unquotedString()
             return tuple(whole.split("."))
@@ -135,7 +142,10 @@ def fingerprint(plan: Any, tree: Node) -> str:
     """Return the text of a resolved plan in Spark's canonical form, and all its constants.
 
     Plans that Spark takes for equal have equal texts, in each process of one version of Spark.
-    Constants stand beside the text, as SQL writes them: in the text, two may look like one.
+    Constants stand beside the text, as SQL writes them: in the text, two may look like one. So do
+    aggregates, in their order: the canonical form has `max(n) + count(*)` and `count(*) + max(n)`
+    in one order, and windows in a checkpoint have them as the text has. In aggregates, names of
+    columns of subqueries count.
 
     Args:
         plan: the plan.
@@ -143,7 +153,8 @@ def fingerprint(plan: Any, tree: Node) -> str:
     """
     lines = str(plan.canonicalized().toString()).splitlines()
     kept = [_ACCIDENTS.sub("", line) if _DRAWN.match(line) else line for line in lines]
-    return "\n".join([*kept, *(node.text for node in tree.walk() if node.name == "Literal")])
+    beside = (node.text for node in tree.walk() if node.name in {"Literal", _AGGREGATE})
+    return "\n".join([*kept, *beside])
 
 
 def _place(node: Any) -> TextPlace | None:
@@ -154,7 +165,7 @@ def _place(node: Any) -> TextPlace | None:
     return TextPlace(int(line.get()), int(column.get()) + 1)
 
 
-def _each(sequence: Any) -> Iterator[Any]:
+def each(sequence: Any) -> Iterator[Any]:
     """Yield the elements of a Seq of Scala."""
     for at in range(sequence.size()):
         yield sequence.apply(at)

@@ -12,7 +12,8 @@ from sluice.core.query.plan import EventTime, PlannedParameter
 from sluice.core.query.request import query_request
 from sluice.core.values.model import StoreAddress
 from sluice.errors import InvalidQuery
-from sluice.pipelines.query.compile import UncompiledQuery, compiled, planned
+from sluice.pipelines.query.compile import UncompiledQuery, compiled
+from sluice.pipelines.query.planning import planned
 from support.engine.queries import source
 from support.search import near, searches
 
@@ -256,12 +257,27 @@ def test_a_plan_is_the_same_in_other_words_and_another_for_other_results(
     assert compile_query(spark, more).tree != one.tree
 
 
+@pytest.mark.exhaustive
+def test_the_order_of_aggregates_is_a_part_of_the_plan(spark: SparkSession) -> None:
+    """A checkpoint has them in the order of the text, and sums have one order for Spark.
+
+    Other names of tables and other cases of letters are no other order.
+    """
+    columns = "SELECT k, max(n) + count(*) AS a, max(n) AS b FROM clicks "
+    group = "GROUP BY window(ts, '1 minute'), k"
+    one = compile_query(spark, columns + group)
+    words = columns.replace("max(n)", "MAX(c.n)").replace("clicks", "clicks AS c")
+    assert compile_query(spark, words + group) == one
+    turned = columns.replace("max(n) + count(*)", "count(*) + max(n)")
+    assert compile_query(spark, turned + group).tree != one.tree
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_have_a_plan(spark: SparkSession, path: Path) -> None:
     """The query of each example passes all checks, and its result has the keys that it names."""
     (query,) = load(path.read_text(), copies=False).queries
     address = StoreAddress(uri="tcp://127.0.0.1:9090")
-    plan = planned(spark, query_request(query, lambda *_: address, cluster="local"))
+    plan = planned(spark, query_request(query, lambda *_: address, cluster="local")).plan
     names = [column.split()[0] for column in plan.compiled.columns.split(",")]
     assert set(query.spec.result.keys) < set(names)
 
