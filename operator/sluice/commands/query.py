@@ -22,8 +22,10 @@ from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.progress import read_query
 from sluice.errors import EXIT_CODES, Category, InvalidSpec
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import planned
-from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.attempt import Run
+from sluice.pipelines.query.planning import planned
+from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import query_session
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from sluice.api.kinds.streamquery import StreamQuery
     from sluice.api.load import Resources
     from sluice.config import Settings
+    from sluice.core.query.arrow.program import Program
     from sluice.core.query.ledger import BatchRecord, QueryReading
-    from sluice.core.query.plan import QueryRequest
+    from sluice.core.query.plan import QueryPlan, QueryRequest
     from sluice.core.query.request import Place
     from sluice.core.query.rows import ResultRow
     from sluice.core.values.model import StoreAddress
@@ -66,7 +69,7 @@ def plan(*, file: str, output: str, credentials_dir: Path | None, volumes_dir: P
     settings = _settings(credentials_dir, volumes_dir)
     asked = _asked(file, settings)
     with query_session(1) as spark:
-        plans = [planned(spark.newSession(), request) for _, request in asked]
+        plans = [planned(spark.newSession(), request).plan for _, request in asked]
     if output == "json":
         print_json([{"hash": one.hash, "plan": one.to_json()} for one in plans])
         return
@@ -109,18 +112,26 @@ def run(
             remedy="Run each from a file of its own, side by side.",
         )
     folder = checkpoints_dir or _state() / "sluice" / "queries"
+    shows = [_Show(name, printed=output == "text") for name, _ in asked]
+    runs = [
+        Run.of(request, folder, listener=show)
+        for (_, request), show in zip(asked, shows, strict=True)
+    ]
+    by_arrow: list[tuple[str, QueryPlan, Program, Run]] = []
     ended: list[dict[str, object]] = []
-    with Stores(settings) as stores, query_session(tasks or os.cpu_count() or 1) as spark:
-        for name, request in asked:
-            own = spark.newSession()  # a query sees no tables of another one
-            wanted = planned(own, request)
-            show = _Show(name, printed=output == "text")
-            with _left(name):
-                rows = run_query(
-                    wanted, own, stores, settings, Run.of(request, folder, listener=show)
-                )
-            console.note.print(f"{name}: {counted(rows, 'row')} written", markup=False)
-            ended.append({"name": name, "hash": wanted.hash, "rows": rows})
+    with Stores(settings) as stores:
+        with query_session(tasks or os.cpu_count() or 1) as spark:
+            for (name, request), how in zip(asked, runs, strict=True):
+                own = spark.newSession()  # a query sees no tables of another one
+                wanted, program = planned(own, request)
+                if program is not None:
+                    by_arrow.append((name, wanted, program, how))
+                    continue
+                with _ended(name, wanted, ended) as rows:
+                    rows.append(run_query(wanted, own, stores, settings, how))
+        for name, wanted, program, how in by_arrow:  # without the JVM
+            with _ended(name, wanted, ended) as rows:
+                rows.append(run_program(wanted, program, stores, settings, how))
     if output == "json":
         print_json(ended)
 
@@ -168,6 +179,7 @@ def _told(name: str, reading: QueryReading) -> dict[str, Any]:
         "version": version.number,
         "hash": version.plan.hash,
         "columns": version.plan.compiled.columns,
+        "engine": version.plan.engine,
         "attempt": reading.state.attempt,
         "rows": reading.state.rows,
         "lateEvents": reading.state.late,
@@ -263,17 +275,20 @@ def _position(place: StreamPosition) -> dict[str, Any]:
 
 
 @contextmanager
-def _left(name: str) -> Iterator[None]:
-    """Say what an interrupt leaves.
+def _ended(name: str, plan: QueryPlan, told: list[dict[str, object]]) -> Iterator[list[int]]:
+    """Tell what a query has written, or what an interrupt leaves. The block adds its rows.
 
     Raises:
         KeyboardInterrupt: it came, with these words.
     """
+    rows: list[int] = []
     try:
-        yield
+        yield rows
     except KeyboardInterrupt:
         said = f"Interrupted. {name} goes on from its checkpoint: run it again."
         raise KeyboardInterrupt(said) from None
+    console.note.print(f"{name}: {counted(sum(rows), 'row')} written", markup=False)
+    told.append({"name": name, "hash": plan.hash, "rows": sum(rows)})
 
 
 class _Show:

@@ -1,4 +1,4 @@
-"""The latency of a window's row: by a query of Spark, by one of Flink, and by a minimal process.
+"""The latency of a window's row: by each engine of a query, by Flink, and by a minimal process.
 
 All read the same events, count them by second and key, and append the rows to a stream, which is
 followed as the gateway follows it. The latency of a row is the time from the end of its window to
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 LATENCY_KEY: Final = "query_latency_vs_floor"
 SPREAD_KEY: Final = "query_p99_vs_p50"
 FLINK_KEY: Final = "query_latency_vs_flink"
-KEYS: Final = (LATENCY_KEY, SPREAD_KEY, FLINK_KEY)
+SPARK_KEY: Final = "query_spark_vs_floor"
+KEYS: Final = (LATENCY_KEY, SPARK_KEY, SPREAD_KEY, FLINK_KEY)
 
 _RATE: Final = 1000
 """Events per second."""
@@ -69,41 +70,57 @@ _NUMBERS: Final = count(1)
 
 
 def measure_latency(place: Place, say: Say) -> list[Measurement]:
-    """Measure the query, then the process, then Flink."""
+    """Measure the query by Arrow, by Spark, then the process, then Flink."""
     uri = place.store.controller_uri
     store = connect(StoreAddress(uri=uri), Settings())
+    ways: dict[str, Callable[[str], Iterator[Follow]]] = {
+        "Arrow": partial(_query, "Arrow", place, store, uri),
+        "Spark": partial(_query, "Spark", place, store, uri),
+        "one process": partial(_floor, store, uri),
+        "Flink": partial(_flink, place, store, uri),
+    }
+    found: dict[str, tuple[float, ...]] = {}
     try:
         store.create_scope(SCOPE)
-        query = _delays(store, lambda name: _query(place, store, uri, name), say)
-        say(_told("by Spark", query))
-        floor = _delays(store, lambda name: _floor(store, uri, name), say)
-        say(_told("by one process", floor))
-        flink = _delays(store, lambda name: _flink(place, store, uri, name), say)
-        say(_told("by Flink", flink))
+        for name, running in ways.items():
+            found[name] = tuple(_delays(store, running, say))
+            say(f"by {name}: {len(found[name]):,} rows, p50 {1000 * median(found[name]):.0f} ms")
     finally:
         store.close()
-    counts = {
-        "p50 of the query, ms": 1000 * median(query),
-        "p99 of the query, ms": 1000 * quantiles(query, n=100)[98],
-        "p50 of one process, ms": 1000 * median(floor),
-        "p50 of Flink, ms": 1000 * median(flink),
-        "p99 of Flink, ms": 1000 * quantiles(flink, n=100)[98],
-        "rows": float(len(query)),
-    }
-    spread = quantiles(query, n=100)[98]
+    counts = {"rows": float(len(found["Arrow"]))}
+    for name, delays in found.items():
+        counts[f"p50 of {name}, ms"] = 1000 * median(delays)
+        counts[f"p99 of {name}, ms"] = 1000 * _p99(delays)
+    spread = Measurement(
+        SPREAD_KEY,
+        (_p99(found["Spark"]),),
+        Goal("<=", 2.5),
+        unit="",
+        counts=counts,
+        base=(median(found["Spark"]),),
+    )
+    ratio = partial(_ratio, found, counts)
     return [
-        Measurement(
-            LATENCY_KEY, tuple(query), Goal("<=", 20.0), unit="", counts=counts, base=tuple(floor)
-        ),
-        Measurement(
-            SPREAD_KEY, (spread,), Goal("<=", 2.5), unit="", counts=counts, base=(median(query),)
-        ),
-        Measurement(FLINK_KEY, tuple(query), unit="", counts=counts, base=tuple(flink)),
+        ratio(LATENCY_KEY, "Arrow", "one process", Goal("<=", 20.0)),
+        ratio(SPARK_KEY, "Spark", "one process"),
+        spread,
+        ratio(FLINK_KEY, "Arrow", "Flink"),
     ]
 
 
-def _told(who: str, delays: list[float]) -> str:
-    return f"{who}: {len(delays):,} rows, p50 {1000 * median(delays):.0f} ms"
+def _ratio(
+    found: dict[str, tuple[float, ...]],
+    counts: dict[str, float],
+    key: str,
+    way: str,
+    other: str,
+    goal: Goal | None = None,
+) -> Measurement:
+    return Measurement(key, found[way], goal, unit="", counts=counts, base=found[other])
+
+
+def _p99(delays: Sequence[float]) -> float:
+    return quantiles(delays, n=100)[98]
 
 
 def _delays(store: Store, running: Callable[[str], Iterator[Follow]], say: Say) -> list[float]:
@@ -202,9 +219,9 @@ def _of_others(store: Store, sink: StreamName) -> Iterator[Sequence[bytes]]:
                 yield readers[event.segment].take(event.data).texts
 
 
-def _query(place: Place, store: Store, uri: str, name: str) -> Iterator[Follow]:
-    """Run `sluice query run`."""
-    text = manifest(uri, name, trigger={"intervalSeconds": 0})
+def _query(engine: str, place: Place, store: Store, uri: str, name: str) -> Iterator[Follow]:
+    """Run `sluice query run` by an engine."""
+    text = manifest(uri, name, trigger={"intervalSeconds": 0}, engine=engine)
     file = place.folder / f"{name}.yaml"
     file.write_text(text)
     (asked,) = load(text, copies=False).queries

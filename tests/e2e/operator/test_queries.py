@@ -78,8 +78,15 @@ def page(tenant: Tenant, sluice: Operator, claim: str) -> Iterator[Page]:
         yield found
 
 
+@pytest.mark.parametrize("engine", ["Spark", "Arrow"])
 def test_a_query_is_exact_after_its_pod_is_killed(
-    tenant: Tenant, java: ForeignClient, scope: str, store: ClusterStore, claim: str, page: Page
+    tenant: Tenant,
+    java: ForeignClient,
+    scope: str,
+    store: ClusterStore,
+    claim: str,
+    page: Page,
+    engine: str,
 ) -> None:
     """Kubernetes makes another pod, which goes on from the checkpoint in the claim.
 
@@ -107,6 +114,7 @@ def test_a_query_is_exact_after_its_pod_is_killed(
                 "sinks": [{"stream": {**place, "stream": "amounts", "segments": 2}}],
                 "checkpoint": {"claimName": claim},
                 "verify": {},
+                "engine": engine,
             },
         }
     )

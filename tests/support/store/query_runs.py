@@ -1,9 +1,10 @@
-"""A query on a real store, run after run in one session of Spark."""
+"""A query on a real store, run after run by one engine, and with one session of Spark."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from sluice.api.load import load
@@ -11,8 +12,10 @@ from sluice.config import Settings
 from sluice.core.query.request import query_request
 from sluice.core.workloads.request import store_address
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import planned
-from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.attempt import Run
+from sluice.pipelines.query.planning import planned
+from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import HEAP
 from support.store.counts import manifest
 from support.until import PATIENT, until
@@ -28,23 +31,28 @@ if TYPE_CHECKING:
 
 
 class QueryRuns:
-    """A query that counts clicks, run after run in one session of Spark.
+    """A query that counts clicks, run after run.
 
     Args:
-        spark: the session.
+        spark: the session of Spark, which compiles queries for both engines.
         uri: the store's address.
         clicks: the stream.
         folder: the folder of checkpoints.
+        engine: what computes batches.
 
     Attributes:
         heap: bytes of the JVM's heap, as the query is told.
     """
 
-    def __init__(self, spark: SparkSession, uri: str, clicks: Clicks, folder: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, uri: str, clicks: Clicks, folder: Path, engine: str = "Spark"
+    ) -> None:
         self._spark = spark
         self._uri = uri
         self._clicks = clicks
         self.folder = folder
+        self._engine = engine
+        self._stopped = Event()
         self.settings = Settings(timeouts=PATIENT)
         self.identity = ""
         self.heap = HEAP
@@ -54,12 +62,15 @@ class QueryRuns:
         request = self.request(**changes)
         self.identity = request.query_id
         run = Run.of(request, self.folder, listener=lambda *_: None, heap=self.heap)
-        plan = planned(self._spark, request)
+        plan, program = planned(self._spark, request)
         with Stores(self.settings) as stores:
+            if program is not None:
+                return run_program(plan, program, stores, self.settings, run, sleep=self._sleep)
             return run_query(plan, self._spark, stores, self.settings, run)
 
     def request(self, **changes: Any) -> QueryRequest:
         """Return the request for the query."""
+        changes = {"engine": self._engine, **changes}
         resources = load(manifest(self._uri, self._clicks.name, **changes), copies=False)
         (query,) = resources.queries
         address = store_address(*resources.stores.values())
@@ -74,7 +85,23 @@ class QueryRuns:
             try:
                 yield
             finally:
-                until("Spark runs it", lambda: done.done() or self._spark.streams.active)
-                for stream in self._spark.streams.active:
-                    stream.stop()
-                done.result()
+                self._stop(done)
+                with suppress(_Stopped):
+                    done.result()
+
+    def _stop(self, done: Future[int]) -> None:
+        if self._engine == "Arrow":
+            self._stopped.set()
+            return
+        until("Spark runs it", lambda: done.done() or self._spark.streams.active)
+        for stream in self._spark.streams.active:
+            stream.stop()
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait for a stream's next events, unless the query is stopped."""
+        if self._stopped.wait(seconds):
+            raise _Stopped
+
+
+class _Stopped(Exception):
+    """The end of a query that Arrow runs."""

@@ -190,8 +190,8 @@ class Trigger(ApiModel):
     interval_seconds: Annotated[int, Field(ge=0, le=3600, strict=True)] = Field(
         default=1,
         description="Seconds from the beginning of a batch to that of the next one. With 0, a "
-        "batch begins once the last one has ended and there are events: rows come soonest, and "
-        "the query takes a processor and more.",
+        "batch begins once the last one has ended and there are events: rows come soonest. The "
+        "engine Spark takes a processor and more then, and Arrow a fifth of one.",
     )
 
 
@@ -269,6 +269,13 @@ class StreamQuerySpec(ApiModel):
         default="Continuous",
         description="Continuous: go on as long as the resource exists. Once: end at the tail that "
         "the sources have when the query begins.",
+    )
+    engine: Literal["Spark", "Arrow"] = Field(
+        default="Spark",
+        description="What computes the rows. Spark: any query. Arrow: rows come within tens of "
+        "milliseconds, and the query takes a fraction of the memory and of the processors. It "
+        "reads one source, and consists of parts that mean the same to both. Other queries are "
+        "refused. A change of it is a change of the query.",
     )
     trigger: Trigger = Field(default=Trigger(), description="When batches begin.")
     on_change: Literal["Refuse", "Restart"] = Field(

@@ -61,8 +61,8 @@ class QueryProgressStatus(StatusModel):
     )
     state_rows: Count = Field(
         default=0,
-        description="Rows that Spark keeps between batches: of windows that are not closed, and of "
-        "joins.",
+        description="Rows that the engine keeps between batches: of windows that are not closed, "
+        "and of joins.",
     )
     state_bytes: Count = Field(default=0, description="Their bytes in memory.")
     latency: QueryLatencyStatus | None = Field(

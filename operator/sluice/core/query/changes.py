@@ -68,7 +68,8 @@ def changes(before: QueryPlan, after: QueryPlan) -> list[Change]:
         {"keys": list(after.keys), "emit": after.emit},
     )
     sinks = [[f"{one.stream} ({one.segments})" for one in plan.sinks] for plan in (before, after)]
-    return found + list(_different("spec", {"sinks": sinks[0]}, {"sinks": sinks[1]}))
+    found += _different("spec", {"sinks": sinks[0]}, {"sinks": sinks[1]})
+    return found + list(_different("spec", {"engine": before.engine}, {"engine": after.engine}))
 
 
 def _of(source: PlannedSource) -> dict[str, Any]:

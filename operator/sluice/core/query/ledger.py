@@ -102,12 +102,13 @@ class BatchRecord(Frozen):
         ends: the position of each source up to which it read, as JSON of a position.
         rows: the number of its rows.
         sha256: the SHA-256 of its rows, as the sinks have them, in their order.
-        watermark: windows that end before it were closed when the batch began, in milliseconds
-            since 1970; 0 before the first event, and in a query without event time.
+        watermark: windows that end up to it are closed, and their rows are in the sinks, in
+            milliseconds since 1970; 0 before the first event, and in a query without event time.
         late: the number of its events that are older than the watermark. Those of closed windows
             are left out.
         malformed: the number of events that did not fit and were left out.
-        state_rows, state_bytes: what Spark kept of windows before the batch.
+        state_rows, state_bytes: what the engine keeps of windows: Spark before the batch, Arrow
+            behind it.
         latency: how long the last hundred batches took, from the beginning until the next one could
             begin, in milliseconds: the median, and what 99 of 100 did not exceed; None if no batch
             of this attempt has ended.
@@ -274,7 +275,7 @@ class PlannedBatch(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What a checkpoint of Spark says.
+    """What a checkpoint says.
 
     Attributes:
         version: the version of the query whose checkpoint it is; None if there is none.

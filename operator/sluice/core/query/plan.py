@@ -114,6 +114,7 @@ class _Query(Frozen):
         keys: the columns that tell rows of the result apart.
         emit: whether rows are written once, or as they change.
         sinks: what takes the results.
+        engine: what computes the batches.
     """
 
     version: Literal[1] = 1
@@ -124,6 +125,7 @@ class _Query(Frozen):
     keys: tuple[str, ...] = ()
     emit: Literal["Final", "Changes"] = "Final"
     sinks: tuple[PlannedSink, ...]
+    engine: Literal["Spark", "Arrow"] = "Spark"
 
 
 class QueryRequest(_Query):

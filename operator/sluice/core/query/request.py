@@ -79,6 +79,7 @@ def query_request(query: StreamQuery, address_of: AddressOf, *, cluster: str) ->
             )
             for field, sink in spec.goals
         ),
+        engine=spec.engine,
         once=spec.mode == "Once",
         interval_seconds=spec.trigger.interval_seconds,
         batch_bytes=spec.limits.batch_bytes,

@@ -18,8 +18,10 @@ from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.stopping import SigtermHandler
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import planned
-from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.attempt import Run
+from sluice.pipelines.query.planning import planned
+from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import query_session
 
 if TYPE_CHECKING:
@@ -78,15 +80,16 @@ def _drive(options: QueryDriverOptions, settings: Settings) -> tuple[Trouble | N
 
 def _run(options: QueryDriverOptions, settings: Settings) -> None:
     request = read_request(options.request, options.request_sha256)
-    with (
-        Stores(settings) as stores,
-        query_session(options.slots, heap=options.heap) as spark,
-    ):
-        _log.info("spark started", slots=options.slots)
-        plan = planned(spark, request)
-        _log.info("compiled", plan=plan.hash, columns=plan.compiled.columns)
-        run = Run.of(request, options.checkpoints_dir, listener=_tell, heap=options.heap)
-        rows = run_query(plan, spark.newSession(), stores, settings, run)
+    run = Run.of(request, options.checkpoints_dir, listener=_tell, heap=options.heap)
+    with Stores(settings) as stores:
+        with query_session(options.slots, heap=options.heap) as spark:
+            _log.info("spark started", slots=options.slots)
+            plan, program = planned(spark, request)
+            _log.info("compiled", plan=plan.hash, columns=plan.compiled.columns)
+            if program is None:
+                rows = run_query(plan, spark.newSession(), stores, settings, run)
+        if program is not None:  # the JVM has ended, and its memory is free
+            rows = run_program(plan, program, stores, settings, run)
         _log.info("query done", rows=rows)
 
 

@@ -1,68 +1,53 @@
-"""Write the batches of a query: each one's rows go to all sinks and into the ledger."""
+"""Write the batches that Spark computes."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sluice.core.query.ledger import BatchRecord, BegunRecord, check_repeated
-from sluice.core.query.rows import ResultRow, digest, in_order, keys_digest
-from sluice.core.values.text import size
-from sluice.engine.streams.writing import patiently
-from sluice.errors import InfrastructureError, StateTooLarge
+from sluice.core.query.rows import ResultRow
+from sluice.engine.query.batches import check_state
+from sluice.errors import InfrastructureError
 from sluice.pipelines.query.observations import BatchTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
-    from sluice.engine.query.ledger import QueryLedger
-    from sluice.engine.query.results import ResultAppender
-    from sluice.pipelines.query.checkpoint import QueryCheckpoint
+    from sluice.engine.query.batches import BatchAppender
+    from sluice.pipelines.query.checkpoint import SparkCheckpoint
     from sluice.pipelines.query.observations import BatchCounts, BatchProgress
-
-    Listener = Callable[[BatchRecord, Sequence[ResultRow]], None]
-    """Is told of each batch once it is whole, with its rows."""
 
 
 class BatchWriter:
-    """Takes Spark's batches, and writes their rows to all sinks and the ledger.
+    """Takes Spark's batches, and writes them.
 
     Args:
-        ledger: the ledger, which this attempt owns.
-        sinks: the sinks.
+        batches: writes them.
         checkpoint: the checkpoint of the version.
         counts: returns the events that are no rows, of the batch that was read last.
         progress: returns how the last batch went.
-        most_state: see `Run`.
-        listener: see `Listener`.
+        most_state: see `attempt.Run`.
 
     Attributes:
-        rows: the rows of the batches so far.
         failure: what ended a batch; None if nothing has.
     """
 
     def __init__(
         self,
-        ledger: QueryLedger,
-        sinks: Sequence[ResultAppender],
-        checkpoint: QueryCheckpoint,
+        batches: BatchAppender,
+        checkpoint: SparkCheckpoint,
         *,
         counts: Callable[[int], BatchCounts],
         progress: Callable[[], BatchProgress | None],
         most_state: int,
-        listener: Listener,
     ) -> None:
-        self._ledger = ledger
-        self._sinks = sinks
+        self._batches = batches
         self.checkpoint = checkpoint
         self._counts = counts
         self._progress = progress
         self._most_state = most_state
         self._times = BatchTimes()
-        self._listener = listener
-        self.rows = 0
         self.failure: BaseException | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -81,33 +66,23 @@ class BatchWriter:
         taken = frame.toArrow()
         counts = self._counts(batch)
         progress = self._progress()
-        self._check_state(progress)
-        keys, texts = (column.to_pylist() for column in taken.columns)
-        rows = in_order(map(ResultRow, keys, texts))
+        if progress is not None:
+            check_state(progress.state_rows, progress.state_bytes, self._most_state)
         planned = self.checkpoint.planned(batch)
-        begun = BegunRecord(batch=batch, ends=planned.ends, keys=keys_digest(rows), part=1)
-        check_repeated(self._ledger.state, begun)
-        if self._ledger.state.whole < batch:
-            self._append(begun, rows)
-            record = BatchRecord(
-                batch=batch,
-                ends=planned.ends,
-                rows=len(rows),
-                sha256=digest(rows),
-                late=counts.late,
-                malformed=counts.malformed,
-                **self._measured(progress),
-                watermark=planned.watermark,
-                attempt=self._ledger.attempt,
-            )
-            self._ledger.add(record)
-            self.rows += len(rows)
-            self._listener(record, rows)
+        self._batches.write(
+            batch,
+            planned.ends,
+            map(ResultRow, *(column.to_pylist() for column in taken.columns)),
+            watermark=planned.watermark,
+            late=counts.late,
+            malformed=counts.malformed,
+            **self._measured(progress),
+        )
 
     def _measured(self, progress: BatchProgress | None) -> dict[str, Any]:
         """Return what a record says of the last batch; of an earlier one, if it is not known."""
         latency = self._times.after(progress)
-        last = self._ledger.state.last
+        last = self._batches.state.last
         if progress is None and last is not None:
             kept = {"state_rows": last.state_rows, "state_bytes": last.state_bytes}
             return {**kept, "latency": latency or last.latency}
@@ -116,29 +91,3 @@ class BatchWriter:
             "state_bytes": 0 if progress is None else progress.state_bytes,
             "latency": latency,
         }
-
-    def _check_state(self, progress: BatchProgress | None) -> None:
-        """Check that windows have room, before the JVM ends for want of memory, without a word.
-
-        Raises:
-            StateTooLarge: they take too much.
-        """
-        if progress is not None and progress.state_bytes > self._most_state:
-            raise StateTooLarge(
-                f"{progress.state_rows:,} rows of open windows take "
-                f"{size(progress.state_bytes)} of {size(2 * self._most_state)} of memory"
-            )
-
-    def _append(self, begun: BegunRecord, rows: Sequence[ResultRow]) -> None:
-        """Append the rows of a batch to all sinks, once the ledger says that it was begun."""
-        if not rows:
-            return
-        known = self._ledger.state.begun
-        if known is None:
-            most = min(sink.part_rows(rows) for sink in self._sinks)
-            known = begun.model_copy(update={"part": most})
-            self._ledger.add(known)
-        else:
-            patiently(self._ledger.check_now)
-        for sink in self._sinks:
-            patiently(partial(sink.append, begun.batch, rows, known.part))

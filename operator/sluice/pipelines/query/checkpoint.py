@@ -1,13 +1,14 @@
-"""Read what Spark's checkpoint of a query says, without Spark.
+"""Read what the checkpoint of a query says: that of Spark without Spark.
 
-A checkpoint has a folder `offsets` with a file for each batch that is planned, and a folder
-`commits` with a file for each batch that is done. Spark deletes the oldest files.
+Spark's has a folder `offsets` with a file for each batch that is planned, and a folder `commits`
+with a file for each batch that is done. Spark deletes the oldest files.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from sluice.core.query.ledger import MOST_MILLIS, Checkpoint, PlannedBatch
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class QueryCheckpoint:
-    """The checkpoints of one query, one folder for each version.
+class QueryCheckpoint(ABC):
+    """The checkpoints of one query by one engine, one folder for each version.
 
     Args:
         folder: the query's folder.
@@ -51,6 +52,34 @@ class QueryCheckpoint:
             return Checkpoint()
         if max(there) != self.version:
             return Checkpoint(version=max(there))
+        return self._seen(batches)
+
+    @abstractmethod
+    def _seen(self, batches: Collection[int]) -> Checkpoint:
+        """Return what the version's own folder says."""
+
+    def clear(self) -> None:
+        """Delete the rest of a checkpoint with this version's number, which begins now."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def drop_others(self) -> None:
+        """Delete the checkpoints of earlier versions."""
+        for number in self._versions():
+            if number < self.version:
+                shutil.rmtree(self._folder / f"version-{number}", ignore_errors=True)
+
+    def _versions(self) -> Iterator[int]:
+        for file in self._folder.glob("version-*") if self._folder.is_dir() else ():
+            number = file.name.removeprefix("version-")
+            if number.isdecimal():
+                yield int(number)
+
+
+class SparkCheckpoint(QueryCheckpoint):
+    """The checkpoints of a query that Spark runs."""
+
+    def _seen(self, batches: Collection[int]) -> Checkpoint:
+        """Return what the version's own folder says."""
         planned, done = self._batches("offsets"), self._batches("commits")
         return Checkpoint(
             version=self.version,
@@ -74,22 +103,6 @@ class QueryCheckpoint:
             return PlannedBatch(tuple(place.to_json() for place in places), mark)
         except (OSError, ValueError, CheckpointDiverged, InvalidSpec) as error:
             raise CheckpointDiverged(f"{file} cannot be read: {error}") from error
-
-    def clear(self) -> None:
-        """Delete the rest of a checkpoint with this version's number, which begins now."""
-        shutil.rmtree(self.path, ignore_errors=True)
-
-    def drop_others(self) -> None:
-        """Delete the checkpoints of earlier versions."""
-        for number in self._versions():
-            if number < self.version:
-                shutil.rmtree(self._folder / f"version-{number}", ignore_errors=True)
-
-    def _versions(self) -> Iterator[int]:
-        for file in self._folder.glob("version-*") if self._folder.is_dir() else ():
-            number = file.name.removeprefix("version-")
-            if number.isdecimal():
-                yield int(number)
 
     def _batches(self, kind: str) -> list[int]:
         folder = self.path / kind

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
+import pyarrow as pa
+
 from sluice.core.query.checks import FIELD, check_parsed, check_resolved
 from sluice.core.query.plan import MOST_TREE, Compiled
+from sluice.core.query.result_columns import result_columns
 from sluice.core.tables.columns import (
     BEAT,
     DROPPED,
@@ -18,7 +21,7 @@ from sluice.core.tables.columns import (
     EventFormat,
     Malformed,
 )
-from sluice.errors import InvalidQuery
+from sluice.errors import InvalidQuery, InvalidSpec
 from sluice.pipelines.query.observations import observed, without_dropped
 from sluice.pipelines.query.spark_plans import Reader, fingerprint
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from sluice.core.query.plan import PlannedParameter, PlannedSource, QueryPlan, QueryRequest
+    from sluice.core.query.plan import PlannedParameter, PlannedSource
     from sluice.core.query.tree import Node
     from sluice.core.values.model import StoreAddress
 
@@ -66,14 +69,6 @@ class UncompiledQuery(NamedTuple):
     emit: str
     batch_bytes: int | None = None
     checkpoint: str | None = None
-
-
-def planned(spark: SparkSession, request: QueryRequest) -> QueryPlan:
-    """Return the plan of a query. Errors are those of `compiled`."""
-    wanted = UncompiledQuery(
-        request.sources, request.sql, request.parameters, request.keys, request.emit
-    )
-    return request.planned(compiled(spark, wanted))
 
 
 def compiled(spark: SparkSession, wanted: UncompiledQuery) -> Compiled:
@@ -266,6 +261,24 @@ def options_of(source: PlannedSource) -> dict[str, str]:
     if source.archive is not None:
         found |= _of_archive(source.archive)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def source_schema(source: PlannedSource) -> pa.Schema | None:
+    """Return the columns of a source; None for those of its format.
+
+    Raises:
+        InvalidQuery: a column has a type that Arrow lacks.
+    """
+    if source.columns is None:
+        return None
+    try:
+        return pa.schema([(one.name, one.kind) for one in result_columns(source.columns)])
+    except InvalidSpec:
+        raise InvalidQuery(
+            f"the source {source.name!r} has a column of a type that only Spark knows",
+            field=f"spec.sources[{source.name}].schema",
+            remedy="Give it another type, such as STRING, in the next version of the query.",
+        ) from None
 
 
 def _of_store(store: StoreAddress) -> Mapping[str, str | None]:

@@ -113,22 +113,34 @@ def _told(spark: SparkSession, batch: int) -> BatchCounts:
         number = 0 if row.isNullAt(0) else int(row.getLong(0))
         if number and name.startswith(_OBSERVED):
             late += number
-            _log.warning(
-                "events came behind the watermark; those of closed windows are left out",
-                source=name.removeprefix(_OBSERVED),
-                batch=batch,
-                late=number,
-                oldest=text.instant(row.getLong(1) // 1000),
-            )
+            log_late(name.removeprefix(_OBSERVED), batch, number, row.getLong(1) // 1000)
         elif number and name.startswith(_MALFORMED):
             malformed += number
-            _log.warning(
-                "events do not fit format and schema, and are left out",
-                source=name.removeprefix(_MALFORMED),
-                batch=batch,
-                malformed=number,
-            )
+            log_malformed(name.removeprefix(_MALFORMED), batch, number)
     return BatchCounts(_bounded(late), _bounded(malformed))
+
+
+def log_late(source: str, batch: int, late: int, oldest: int) -> None:
+    """Log how many events came behind the watermark, and the time of the oldest, if any did."""
+    if late:
+        _log.warning(
+            "events came behind the watermark; those of closed windows are left out",
+            source=source,
+            batch=batch,
+            late=late,
+            oldest=text.instant(oldest),
+        )
+
+
+def log_malformed(source: str, batch: int, malformed: int) -> None:
+    """Log how many events do not fit, if any."""
+    if malformed:
+        _log.warning(
+            "events do not fit format and schema, and are left out",
+            source=source,
+            batch=batch,
+            malformed=malformed,
+        )
 
 
 class BatchProgress(NamedTuple):

@@ -21,8 +21,8 @@ from sluice.core.tables.positions import StreamPosition
 from sluice.engine.tables.opening import opened
 from sluice.engine.tables.reading import batches, stretches_between
 from sluice.engine.tables.source import StoredStream
-from sluice.errors import InvalidQuery, InvalidSpec, QueryChanged, StoreBusy
-from sluice.pipelines.query.compile import options_of, value_of
+from sluice.errors import InvalidQuery, QueryChanged, StoreBusy
+from sluice.pipelines.query.compile import options_of, source_schema, value_of
 from sluice.pipelines.query.duck import ROOM, ask, opened_database, take
 from sluice.pipelines.query.duck_sql import quoted, translated
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sluice.config import Settings
     from sluice.core.query.ledger import BatchRecord, VersionRecord
-    from sluice.core.query.plan import PlannedSink, PlannedSource, QueryRequest
+    from sluice.core.query.plan import PlannedSink, QueryRequest
     from sluice.core.values.model import StreamName
     from sluice.engine.query.ledger import QueryLedger
     from sluice.engine.tables.source import TableSource
@@ -211,24 +211,6 @@ def _check(request: QueryRequest, version: VersionRecord) -> None:
         raise InvalidQuery(
             f"the ledger does not say where the rows of version {version.number} begin", field=FIELD
         )
-
-
-def source_schema(source: PlannedSource) -> pa.Schema | None:
-    """Return the columns of a source; None for those of its format.
-
-    Raises:
-        InvalidQuery: a column has a type that Arrow lacks.
-    """
-    if source.columns is None:
-        return None
-    try:
-        return _schema(source.columns)
-    except InvalidSpec:
-        raise InvalidQuery(
-            f"the source {source.name!r} has a column of a type that only Spark knows",
-            field=f"spec.sources[{source.name}].schema",
-            remedy="Give it another type, such as STRING, in the next version of the query.",
-        ) from None
 
 
 def _schema(ddl: str) -> pa.Schema:

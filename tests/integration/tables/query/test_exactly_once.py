@@ -21,6 +21,9 @@ from sluice.errors import (
     StateTooLarge,
     TargetExists,
 )
+from sluice.pipelines.query.arrow import batches as arrow
+from sluice.pipelines.query.arrow.batches import ArrowQuery
+from sluice.pipelines.query.arrow.checkpoint import ArrowCheckpoint
 from sluice.pipelines.query.session import HEAP
 from support.store.clicks import KEYS
 from support.store.counts import SQL, assert_counted, results
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from localstore import Standalone
+    from sluice.pipelines.query.arrow.checkpoint import PlannedOffset
     from sluice.stores.base import Store
     from support.store.clicks import Clicks
 
@@ -43,10 +47,17 @@ LATE = 5
 """The number of events that come after their window has closed."""
 
 
-@pytest.fixture
-def query(spark: SparkSession, standalone: Standalone, clicks: Clicks, tmp_path: Path) -> QueryRuns:
-    """Return the query of a new stream."""
-    return QueryRuns(spark, standalone.controller_uri, clicks, tmp_path / "checkpoints")
+@pytest.fixture(params=["Spark", "Arrow"])
+def query(
+    spark: SparkSession,
+    standalone: Standalone,
+    clicks: Clicks,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> QueryRuns:
+    """Return the query of a new stream, by each engine."""
+    uri, folder = standalone.controller_uri, tmp_path / "checkpoints"
+    return QueryRuns(spark, uri, clicks, folder, request.param)
 
 
 @pytest.mark.exhaustive
@@ -225,6 +236,47 @@ def _copy(folder: Path, to: Path) -> None:
             there = to / file.relative_to(folder)
             there.parent.mkdir(parents=True, exist_ok=True)
             there.write_bytes(file.read_bytes())
+
+
+@pytest.mark.exhaustive
+def test_a_query_goes_on_behind_events_that_the_stream_has_lost(
+    query: QueryRuns, clicks: Clicks, store: Store
+) -> None:
+    """What was read before the end of a run is not read again."""
+    clicks.write(ROUNDS)
+    query.run()
+    clicks.truncate()
+    assert query.run() == 0
+    clicks.write(ROUNDS)
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
+
+
+@pytest.mark.parametrize("query", ["Arrow"], indirect=True)
+def test_a_run_that_ends_while_it_repeats_batches_loses_none(
+    query: QueryRuns, clicks: Clicks, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches are planned behind a state. A run reads some of them again, and ends."""
+    monkeypatch.setattr(arrow, "_LONGEST", 0.0)
+    clicks.write(4 * ROUNDS)
+    with monkeypatch.context() as patched:
+        patched.setattr(ArrowCheckpoint, "keep", lambda *_: None)
+        query.run()
+    finish, left = ArrowQuery._finish, [3]
+
+    def finishing(self: ArrowQuery, planned: PlannedOffset) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise Ended
+        finish(self, planned)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ArrowQuery, "_finish", finishing)
+        with pytest.raises(Ended):
+            query.run()
+    clicks.write(ROUNDS)
+    query.run()
+    assert_counted(results(store, clicks.name), clicks)
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {

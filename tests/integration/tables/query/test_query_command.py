@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,21 +155,37 @@ def test_a_wrong_file_is_refused_before_spark_starts(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("engine", "plans", "states"),
+    [("Spark", "offsets/[0-9]*", "commits/[0-9]*"), ("Arrow", "*-*", "windows-*")],
+)
 def test_a_query_that_is_killed_again_and_again_counts_each_event_once(
-    command: Command, clicks: Clicks, store: Store, tmp_path: Path
+    command: Command,
+    clicks: Clicks,
+    store: Store,
+    tmp_path: Path,
+    engine: str,
+    plans: str,
+    states: str,
 ) -> None:
     """Ten processes are killed while events come: as a batch is planned, written or committed."""
 
     def written() -> int:
         return len(results(store, clicks.name))
 
-    def files(kind: str) -> int:
-        return len([*tmp_path.glob(f"state/sluice/queries/*/version-1/{kind}/[0-9]*")])
+    def newest(files: str) -> int:
+        """Return when a file of the checkpoint was written last; 0 for none."""
+        found = [0]
+        for file in tmp_path.glob(f"state/sluice/queries/*/version-1/{files}"):
+            with suppress(FileNotFoundError):
+                found.append(file.stat().st_mtime_ns)
+        return max(found)
 
-    moments = [lambda: files("offsets"), written, lambda: files("commits")]
+    moments = [lambda: newest(plans), written, lambda: newest(states)]
     chance = random.Random(25)  # noqa: S311 - a moment, no secret
     for _ in range(10):
-        process = command.start("run", mode="Continuous", limits__batchBytes="64Ki")
+        changes = {"engine": engine, "mode": "Continuous", "limits__batchBytes": "64Ki"}
+        process = command.start("run", **changes)
         before = written()
         clicks.write(61)
         until("a window is closed", lambda seen=before: written() > seen)
@@ -184,6 +201,6 @@ def test_a_query_that_is_killed_again_and_again_counts_each_event_once(
         os.killpg(process.pid, 9)
         process.communicate()
     clicks.write(61)
-    ended = command.run("run")
+    ended = command.run("run", engine=engine)
     assert ended.code == 0, ended.err
     assert_counted(results(store, clicks.name), clicks)

@@ -45,11 +45,13 @@ def verified(query: QueryRuns, clicks: Clicks, store: Store, **changes: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("query", "sql"),
     [
-        pytest.param(None, id="tumbling"),
-        pytest.param(SLIDING, id="sliding"),
+        pytest.param("Spark", None, id="tumbling by Spark"),
+        pytest.param("Spark", SLIDING, id="sliding by Spark"),
+        pytest.param("Arrow", None, id="tumbling by Arrow"),
     ],
+    indirect=["query"],
 )
 def test_results_are_those_of_another_engine(
     query: QueryRuns, clicks: Clicks, store: Store, sql: str | None

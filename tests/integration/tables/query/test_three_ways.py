@@ -16,8 +16,10 @@ from sluice.core.query.request import query_request
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.request import store_address
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.compile import planned
-from sluice.pipelines.query.program import Run, run_query
+from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.attempt import Run
+from sluice.pipelines.query.planning import planned
+from sluice.pipelines.query.program import run_query
 from support.archiving.archiving import archive_in
 from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT
@@ -70,9 +72,11 @@ def test_the_results_have_one_hash(
     clicks.write(ROUNDS)
     end = clicks.cut()
 
-    def run(way: str) -> int:
+    def run(way: str, engine: str = "Spark") -> int:
         """Run the query to the tail. In each way its batches end at the scale events."""
-        text = manifest(uri, clicks.name, name=way, sinks__0__stream__stream=WAYS[way])
+        sink = f"{WAYS[way]}{'' if engine == 'Spark' else '-by-arrow'}"
+        changes = {"sinks__0__stream__stream": sink, "engine": engine}
+        text = manifest(uri, clicks.name, name=sink, **changes)
         resources = load(text, copies=False)
         (asked,) = resources.queries
         address = store_address(*resources.stores.values())
@@ -85,21 +89,23 @@ def test_the_results_have_one_hash(
             )
         settings = Settings(timeouts=PATIENT)
         session = spark.newSession()
-        plan = planned(session, request)
+        plan, program = planned(session, request)
         with Stores(settings) as stores:
-            how = Run.of(request, tmp_path / way, listener=lambda *_: None)
+            how = Run.of(request, tmp_path / sink, listener=lambda *_: None)
+            if program is not None:
+                return run_program(plan, program, stores, settings, how)
             return run_query(plan, session, stores, settings, how)
 
     rows = run("live")
     assert_counted(results(store, clicks.name), clicks)
+    assert run("live", "Arrow") == rows
     clicks.truncate(seam)
-    assert run("seam") == rows
+    assert run("seam") == run("seam", "Arrow") == rows
     archive_in(tmp_path / "archive", clicks, store)
     clicks.truncate(end)
-    assert run("archive") == rows
+    assert run("archive") == run("archive", "Arrow") == rows
     scope = clicks.name.scope
-    of_live, *others = [
-        digests(store, StreamName(scope=scope, stream=sink)) for sink in WAYS.values()
-    ]
-    assert others == [of_live, of_live]
+    sinks = [*WAYS.values(), *(f"{sink}-by-arrow" for sink in WAYS.values())]
+    of_live, *others = [digests(store, StreamName(scope=scope, stream=sink)) for sink in sinks]
+    assert others == [of_live] * 5
     assert len(set(of_live)) == len(of_live)

@@ -53,6 +53,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "other keys": ({"keys": ()}, "spec.result.keys"),
     "rows as they change": ({"emit": "Changes"}, "spec.result.emit"),
     "more segments of a sink": ({"sinks": (sink(3),)}, "spec.sinks"),
+    "another engine": ({"engine": "Arrow"}, "spec.engine"),
 }
 
 

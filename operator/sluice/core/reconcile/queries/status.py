@@ -48,6 +48,9 @@ PASSING: Final = frozenset({"QuerySuperseded"})
 """Reasons that may pass, though the driver that meets them has to end: another attempt has taken
 the ledger, and may have ended since."""
 
+_SHORT: Final = 95
+"""Milliseconds from which on a time is told in seconds."""
+
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1000
 """The last time that a watermark may be, in milliseconds: a tenant's events decide about it."""
 
@@ -261,11 +264,15 @@ def _latency(last: BatchRecord | None) -> QueryLatencyStatus | None:
 
 
 def _took(last: BatchRecord | None) -> str | None:
-    """Return how long batches take, for a table: 0.7 s (p99 1.2 s)."""
+    """Return how long batches take, for a table: 0.7 s (p99 1.2 s), or 12 ms (p99 0.1 s)."""
     if last is None or last.latency is None:
         return None
-    half, most = (f"{millis / 1000:.1f} s" for millis in last.latency)
+    half, most = map(_passed, last.latency)
     return f"{half} (p99 {most})"
+
+
+def _passed(millis: int) -> str:
+    return f"{millis} ms" if millis < _SHORT else f"{millis / 1000:.1f} s"
 
 
 def _time(millis: int | None) -> datetime | None:

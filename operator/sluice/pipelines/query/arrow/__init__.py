@@ -1,0 +1,1 @@
+"""Run queries by Arrow, in the driver's own process."""
