@@ -304,10 +304,10 @@ class ArrowQuery:
         batch, mark = self._open, planned.watermark
         rows = batch.rows
         if self._windows is not None:
+            check_state(self._windows.rows, self._windows.bytes, self._run.most_state)
             with _computing():
                 closed = self._program.results(self._windows.close(mark))
                 rows = result_rows(self._program.result, self._plan.keys, closed)
-            check_state(self._windows.rows, self._windows.bytes, self._run.most_state)
         if batch.number > self._batches.state.whole:
             log_late(self._name, batch.number, batch.late, batch.oldest)
             log_malformed(self._name, batch.number, batch.malformed)
