@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StepRows(NamedTuple):
-    """StepRows between two steps.
+    """Rows between two steps.
 
     Attributes:
         columns: the columns, by the ids that Spark gave them.

@@ -42,7 +42,12 @@ _TRIES: Final = 20
 """Looks at files that an attempt that was superseded changes."""
 
 _DAMAGED: Final = (
-    *(AttributeError, KeyError, TypeError, ValueError, RecursionError, pa.ArrowException),
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    pa.ArrowException,
 )
 """What readers of a damaged file raise."""
 
