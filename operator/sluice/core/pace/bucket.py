@@ -28,8 +28,9 @@ def block(rate: float | None) -> int:
 class TokenBucket:
     """A budget of bytes that may be moved: it grows at a rate, and shrinks as bytes are moved.
 
-    A move may take more than the budget has. Then nothing may be moved until the budget is no
-    longer negative. So in any time t at most rate x (t + BURST) and one block are moved.
+    Other things than bytes may be counted. A move may take more than the budget has. Then nothing
+    may be moved until the budget is no longer negative. So in any time t at most rate x (t + BURST)
+    and one block are moved.
 
     Args:
         now: the time, in seconds.

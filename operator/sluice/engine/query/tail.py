@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sluice.core.pace.bucket import TokenBucket
 from sluice.core.query.recent import ResultReader, Rows, first_event
 from sluice.core.values import identity
 from sluice.errors import (
@@ -34,8 +35,9 @@ _IN_FLIGHT: Final = 4 << 20
 _WAIT: Final = 0.5
 """Seconds of a wait for rows, after which the caller has a turn."""
 
-_PACE: Final = 0.05
-"""Seconds from one answer to the next while rows come all the time."""
+_RATE: Final = 20.0
+"""Answers a second while rows come all the time. After a quiet second, so many more are not held
+up: a store may hand out the rows of one batch in pieces."""
 
 _AGAIN: Final = 1.0
 """Seconds from one look to the next for segments that follow on those that ended."""
@@ -82,14 +84,16 @@ def follow_rows(store: Store, stream: StreamName, query_id: str) -> Iterator[Row
     """
     with store.tails(most=_IN_FLIGHT) as tails:
         follower = _Follower(store, stream, query_id, tails)
+        pace = TokenBucket(time.monotonic())
         yield follower.join()
         while True:
-            began = time.monotonic()
+            # Rows that come one by one all the time are handed out together.
+            if wait := pace.wait(_RATE, time.monotonic()):
+                time.sleep(wait)
             rows = follower.take()
-            yield rows
             if rows.texts:
-                # Rows that come one by one are handed out together.
-                time.sleep(max(0.0, _PACE - (time.monotonic() - began)))
+                pace.take(1)
+            yield rows
 
 
 class _Followed(NamedTuple):

@@ -202,6 +202,48 @@ def test_a_result_that_is_not_there_is_an_error(made: World) -> None:
         next(follow_rows(ModelStore(made), StreamName(scope="out", stream="none"), QUERY_ID))
 
 
+class Watch:
+    """A clock that goes on while one sleeps, and the times at which rows came."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        monkeypatch.setattr(tail.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(tail.time, "sleep", self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_the_pieces_of_a_batch_are_not_held_up(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store may hand out the rows that were appended together one by one."""
+    watch = Watch(monkeypatch)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
+    next(rows)
+    next(rows)
+    watch.now = 1.0
+    for number in range(5):
+        append(made, number)
+        assert numbers_of(next(rows)) == [number]
+    assert not watch.slept
+
+
+def test_rows_that_come_all_the_time_are_handed_out_twenty_times_a_second(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer goes to all viewers, however few rows it has."""
+    watch = Watch(monkeypatch)
+    rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
+    next(rows)
+    for number in range(200):
+        append(made, number)
+        assert numbers_of(next(rows)) == [number]
+    assert watch.now == pytest.approx(199 / 20)
+
+
 def test_a_store_that_is_away_is_an_error(made: World) -> None:
     """The reader raises StoreUnavailable. The caller reports that, and tries again."""
     calls = 0
