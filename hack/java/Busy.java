@@ -2,9 +2,10 @@ import io.pravega.client.control.impl.ControllerFailureException;
 import java.util.function.Supplier;
 
 /**
- * Patience with a busy controller. It answers a request to create or to update a stream with
- * FAILURE and without a reason, and the same request succeeds a little later. A request that was
- * carried out nevertheless is no error either, so only requests that may be repeated belong here.
+ * Patience with a busy controller. It answers a request to create a scope, or to create or to
+ * update a stream, with FAILURE and without a reason, and the same request succeeds a little later:
+ * its connection to the segment store of its own tables broke, say. A request that was carried out
+ * nevertheless is no error either, so only requests that may be repeated belong here.
  */
 final class Busy {
     private static final int TRIES = 5;

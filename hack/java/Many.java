@@ -34,7 +34,7 @@ final class Many {
         String scope = command.scope();
         long events = command.number("events");
         Payload payload = new Payload(Math.toIntExact(command.number("size")), 0);
-        session.streams.createScope(scope);
+        Busy.insist(() -> session.streams.createScope(scope));
         try (EventStreamClientFactory factory =
                 EventStreamClientFactory.withScope(scope, session.config)) {
             return each(
@@ -61,7 +61,7 @@ final class Many {
         StreamConfiguration configuration =
                 StreamConfiguration.builder().scalingPolicy(ScalingPolicy.fixed(1)).build();
         String scope = command.scope();
-        session.streams.createScope(scope);
+        Busy.insist(() -> session.streams.createScope(scope));
         return each(
                 command,
                 stream ->

@@ -30,12 +30,13 @@ final class Streams {
     }
 
     Map<String, Object> createScope(Command command) {
-        return Map.of("changed", session.streams.createScope(command.scope()));
+        return Map.of(
+                "changed", Busy.insist(() -> session.streams.createScope(command.scope())));
     }
 
     /** Create a stream, and its scope; see {@link Policies}. */
     Map<String, Object> create(Command command) {
-        session.streams.createScope(command.scope());
+        Busy.insist(() -> session.streams.createScope(command.scope()));
         StreamConfiguration configuration = Policies.configuration(command);
         return Map.of(
                 "changed",
