@@ -52,8 +52,8 @@ class Replica:
         """Assert that the replica changes nothing but the Lease during the block."""
         before = len(self.link.changes)
         yield
-        changes = self.link.changes[before:]
-        assert [one for one in changes if "/leases" not in one] == []
+        changes = [one for one in self.link.changes[before:] if "/leases" not in one]
+        assert not changes, f"the replica has made {changes}"
 
 
 class Replicas:

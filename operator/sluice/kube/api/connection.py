@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import aiohttp
 from kubernetes.aio import client as kubernetes_client
 
 from sluice.kube.api.context import configuration
@@ -15,8 +16,6 @@ from sluice.kube.api.responses import asked, broken, is_success, parsed, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
-
-    import aiohttp
 
     from sluice.kube.api.kinds import Object
 
@@ -71,8 +70,10 @@ class ApiConnection:
         Raises:
             ApiUnavailable: neither exists, or it cannot be read.
         """
-        client = kubernetes_client.ApiClient(await configuration())
-        return cls(client, told, manager=manager, fence=fence)
+        found = await configuration()
+        if fence is not None:
+            found.trace_configs = [_watched(fence)]
+        return cls(kubernetes_client.ApiClient(found), told, manager=manager, fence=fence)
 
     def time(self) -> float:
         """Return the API server's time in seconds since 1970, by the date of its last answer.
@@ -165,3 +166,24 @@ class ApiConnection:
             told = parsedate_to_datetime(answer.response.headers["Date"])
             self._ahead = time.time() - told.timestamp()
         return answer
+
+
+def _watched(fence: Fence) -> aiohttp.TraceConfig:
+    """Return callbacks that look at a fence just before the bytes of a change are written.
+
+    A change waits for its connection and for its turn in the loop after the first look. A process
+    that is suspended meanwhile would send it when it wakes up, whatever the time.
+    """
+
+    async def look(
+        _session: object,
+        _context: object,
+        request: aiohttp.TraceRequestHeadersSentParams | aiohttp.TraceRequestChunkSentParams,
+    ) -> None:
+        if request.method != "GET":
+            fence.check()
+
+    found = aiohttp.TraceConfig()
+    found.on_request_headers_sent.append(look)  # headers are kept back until the body, if any
+    found.on_request_chunk_sent.append(look)
+    return found

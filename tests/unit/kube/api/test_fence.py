@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +20,7 @@ from sluice.stores.allowance import Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 
 class Sent:
@@ -69,6 +72,68 @@ def test_behind_the_fence_nothing_is_changed(change: Callable[[Api], Awaitable[o
     assert len(sent.methods) == 1
     asyncio.run(api.get(SECRET, "team", "login"))
     assert sent.methods[1:] == ["GET"]
+
+
+class Server:
+    """A server that notes the requests that arrive, and answers each with an empty object."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        while data := await reader.read(1 << 16):
+            self.requests.append(data)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_process_that_sleeps_between_look_and_write_changes_nothing(
+    change: Callable[[Api], Awaitable[object]],
+    looks: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No byte of the change is sent, however many looks at the fence went well before."""
+    seen = itertools.count()
+    fence = Fence(lambda: 0.0 if next(seen) < looks else 10.0)
+    fence.until = 10.0
+    server = Server()
+
+    async def run() -> None:
+        async with await asyncio.start_server(server, "127.0.0.1", 0) as serving:
+            host, port = serving.sockets[0].getsockname()
+            file = tmp_path / "kubeconfig"
+            file.write_text(json.dumps(kubeconfig(f"http://{host}:{port}")))
+            # The client reads KUBECONFIG once, when it is imported.
+            monkeypatch.setattr(
+                "kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file)
+            )
+            async with await Api.connect(fence=fence) as api:
+                with pytest.raises(ApiUnavailable, match="does not hold"):
+                    await change(api)
+                assert not server.requests
+                await api.get(SECRET, "team", "login")
+                assert len(server.requests) == 1
+                fence.until = 20.0
+                await change(api)
+                assert len(server.requests) > 1
+
+    asyncio.run(run())
+
+
+def kubeconfig(server: str) -> dict[str, object]:
+    """Return a kubeconfig for a server that asks for no login."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "here", "cluster": {"server": server}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "nobody"}}],
+        "current-context": "here",
+    }
 
 
 def test_behind_the_fence_no_call_to_a_store_begins() -> None:
