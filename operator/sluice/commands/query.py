@@ -22,11 +22,11 @@ from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.query.progress import read_query
 from sluice.errors import EXIT_CODES, Category, InvalidSpec
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.arrow.query import run_by_arrow
 from sluice.pipelines.query.attempt import Run
 from sluice.pipelines.query.planning import planned
-from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import query_session
+from sluice.pipelines.query.spark_query import run_by_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -127,11 +127,13 @@ def run(
                 if program is not None:
                     by_arrow.append((name, wanted, program, how))
                     continue
-                with _ended(name, wanted, ended) as rows:
-                    rows.append(run_query(wanted, own, stores, settings, how))
+                with _left(name):
+                    rows = run_by_spark(wanted, own, stores, settings, how)
+                ended.append(_written(name, wanted, rows))
         for name, wanted, program, how in by_arrow:  # without the JVM
-            with _ended(name, wanted, ended) as rows:
-                rows.append(run_program(wanted, program, stores, settings, how))
+            with _left(name):
+                rows = run_by_arrow(wanted, program, stores, settings, how)
+            ended.append(_written(name, wanted, rows))
     if output == "json":
         print_json(ended)
 
@@ -275,20 +277,23 @@ def _position(place: StreamPosition) -> dict[str, Any]:
 
 
 @contextmanager
-def _ended(name: str, plan: QueryPlan, told: list[dict[str, object]]) -> Iterator[list[int]]:
-    """Tell what a query has written, or what an interrupt leaves. The block adds its rows.
+def _left(name: str) -> Iterator[None]:
+    """Say what an interrupt leaves.
 
     Raises:
         KeyboardInterrupt: it came, with these words.
     """
-    rows: list[int] = []
     try:
-        yield rows
+        yield
     except KeyboardInterrupt:
         said = f"Interrupted. {name} goes on from its checkpoint: run it again."
         raise KeyboardInterrupt(said) from None
-    console.note.print(f"{name}: {counted(sum(rows), 'row')} written", markup=False)
-    told.append({"name": name, "hash": plan.hash, "rows": sum(rows)})
+
+
+def _written(name: str, plan: QueryPlan, rows: int) -> dict[str, object]:
+    """Say how many rows a query has written, and return it for JSON."""
+    console.note.print(f"{name}: {counted(rows, 'row')} written", markup=False)
+    return {"name": name, "hash": plan.hash, "rows": rows}
 
 
 class _Show:

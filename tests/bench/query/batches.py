@@ -20,8 +20,8 @@ from sluice.core.values.model import StoreAddress
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.attempt import Run
 from sluice.pipelines.query.planning import planned
-from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import query_session
+from sluice.pipelines.query.spark_query import run_by_spark
 from support.until import until
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def main() -> None:
         session = spark.newSession()
         session.streams.addListener(times)
         run = Run.of(request, Path(folder) / "checkpoints", listener=lambda *_: None)
-        run_query(planned(session, request).plan, session, stores, settings, run)
+        run_by_spark(planned(session, request).plan, session, stores, settings, run)
         until("Spark has told of all batches", lambda: times.ended)
     Path(told).write_text(json.dumps(times.batches))
 

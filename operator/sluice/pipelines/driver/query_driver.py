@@ -18,11 +18,11 @@ from sluice.pipelines.driver.ending import reported
 from sluice.pipelines.driver.given import read_given
 from sluice.pipelines.driver.stopping import SigtermHandler
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.arrow.query import run_by_arrow
 from sluice.pipelines.query.attempt import Run
 from sluice.pipelines.query.planning import planned
-from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import query_session
+from sluice.pipelines.query.spark_query import run_by_spark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,9 +87,9 @@ def _run(options: QueryDriverOptions, settings: Settings) -> None:
             plan, program = planned(spark, request)
             _log.info("compiled", plan=plan.hash, columns=plan.compiled.columns)
             if program is None:
-                rows = run_query(plan, spark.newSession(), stores, settings, run)
+                rows = run_by_spark(plan, spark.newSession(), stores, settings, run)
         if program is not None:  # the JVM has ended, and its memory is free
-            rows = run_program(plan, program, stores, settings, run)
+            rows = run_by_arrow(plan, program, stores, settings, run)
         _log.info("query done", rows=rows)
 
 

@@ -144,12 +144,13 @@ def log_malformed(source: str, batch: int, malformed: int) -> None:
 
 
 class BatchProgress(NamedTuple):
-    """How the last batch that Spark has ended went.
+    """How the last batch that has ended went.
 
     Attributes:
         batch: its number.
         millis: how long it took.
-        state_rows: the rows of windows, and of whatever else Spark keeps.
+        state_rows: the rows of windows, and of whatever else Spark keeps; 0 for Arrow, which counts
+            its own.
         state_bytes: the memory of these.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,49 +14,30 @@ from sluice.errors import (
     CheckpointDiverged,
     CheckpointLost,
     MalformedEvents,
-    QueryChanged,
     QuerySuperseded,
     SourceNotFound,
     StateTooLarge,
     TargetExists,
 )
-from sluice.pipelines.query.arrow import batches as arrow
-from sluice.pipelines.query.arrow.batches import ArrowQuery
+from sluice.pipelines.query.arrow import query as arrow
 from sluice.pipelines.query.arrow.checkpoint import ArrowCheckpoint
+from sluice.pipelines.query.arrow.query import ArrowQuery
 from sluice.pipelines.query.session import HEAP
+from support.query.query_runs import ROUNDS
 from support.store.clicks import KEYS
 from support.store.counts import SQL, assert_counted, results
-from support.store.query_runs import QueryRuns
 from support.until import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
-    from localstore import Standalone
     from sluice.pipelines.query.arrow.checkpoint import PlannedOffset
     from sluice.stores.base import Store
+    from support.query.query_runs import QueryRuns
     from support.store.clicks import Clicks
-
-ROUNDS = 70
-"""Events of each key in a run. They close at least one window."""
 
 LATE = 5
 """The number of events that come after their window has closed."""
-
-
-@pytest.fixture(params=["Spark", "Arrow"])
-def query(
-    spark: SparkSession,
-    standalone: Standalone,
-    clicks: Clicks,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> QueryRuns:
-    """Return the query of a new stream, by each engine."""
-    uri, folder = standalone.controller_uri, tmp_path / "checkpoints"
-    return QueryRuns(spark, uri, clicks, folder, request.param)
 
 
 @pytest.mark.exhaustive
@@ -127,7 +107,7 @@ def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_batch_that_was_cut_off_is_written_once(
     query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
-    """Spark repeats an interrupted batch. The store refuses the rows that it has already."""
+    """An interrupted batch is repeated. The store refuses the rows that it has already."""
     clicks.write(2 * ROUNDS)
     with pytest.raises(Ended):
         query.run()
@@ -279,50 +259,6 @@ def test_a_run_that_ends_while_it_repeats_batches_loses_none(
     assert_counted(results(store, clicks.name), clicks)
 
 
-CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "another filter": (
-        {"query__sql": "SELECT window.start AS start, k, count(*) AS n, sum(n) AS total FROM clicks"
-         " WHERE v > 1 GROUP BY window(ts, '1 minute'), k"},
-        "spec.query.sql",
-    ),
-    "longer windows": (
-        {"query__sql": "SELECT window.start AS start, k, count(*) AS n, sum(n) AS total FROM clicks"
-         " GROUP BY window(ts, '5 minutes'), k"},
-        "spec.query.sql",
-    ),
-    "another lateness": (
-        {"sources__0__eventTime__latenessSeconds": 9},
-        "spec.sources[clicks].eventTime.latenessSeconds",
-    ),
-}  # fmt: skip
-"""Changes that Spark accepts in silence over the same checkpoint."""
-
-
-@pytest.mark.exhaustive
-def test_changes_that_spark_accepts_in_silence_are_refused(
-    query: QueryRuns, clicks: Clicks, store: Store
-) -> None:
-    """The changed field is named and nothing is written.
-
-    Other words for the same query are allowed.
-    """
-    clicks.write(ROUNDS)
-    query.run()
-    before = results(store, clicks.name)
-    clicks.write(ROUNDS)
-    for change, field in CHANGES.values():
-        with pytest.raises(QueryChanged, match=re.escape(f"{field} was ")):
-            query.run(**change)
-        assert results(store, clicks.name) == before
-    same = (
-        "select window.start as start, K, count( * ) N, sum(n) -- all of them\n as total "
-        "from clicks group by window(ts, '60 seconds'), k"
-    )
-    same = same.replace("K", "k").replace(" N", " n")
-    query.run(query__sql=same)
-    assert_counted(results(store, clicks.name), clicks)
-
-
 @pytest.mark.exhaustive
 def test_malformed_events_end_a_query_with_their_place(
     query: QueryRuns, clicks: Clicks, store: Store
@@ -363,7 +299,7 @@ def test_malformed_events_end_a_query_with_their_place(
 def test_windows_that_take_too_much_memory_are_said_and_more_memory_goes_on(
     query: QueryRuns, clicks: Clicks, store: Store
 ) -> None:
-    """The query ends before the JVM would, and writes nothing of the batch. Nothing is lost."""
+    """The query ends before its process would, and writes nothing of the batch. Nothing is lost."""
     query.heap = 1 << 10
     clicks.write(3 * ROUNDS)  # so many bytes that there are several batches
     with pytest.raises(StateTooLarge, match=r"rows of open windows take .* of 1.0 kB of memory"):

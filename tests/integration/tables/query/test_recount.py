@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.tables.query.test_exactly_once import ROUNDS, query
 from sluice.core.values.model import StreamName
 from sluice.engine.query.ledger import QueryLedger
 from sluice.engine.streams.writing import EventWriter, Routed
 from sluice.errors import InvalidQuery, QueryChanged, SourceTruncated
 from sluice.pipelines.programs.stores import Stores
 from sluice.pipelines.query.recount import recounted
+from support.query.query_runs import ROUNDS
 from support.store.counts import results
 
 if TYPE_CHECKING:
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
     from sluice.pipelines.query.recount import SinkComparison
     from sluice.stores.base import Store
+    from support.query.query_runs import QueryRuns
     from support.store.clicks import Clicks
-    from support.store.query_runs import QueryRuns
-
-__all__ = ["query"]
 
 pytestmark = pytest.mark.exhaustive
 

@@ -16,10 +16,10 @@ from sluice.core.query.request import query_request
 from sluice.core.values.model import StoreAddress, StreamName
 from sluice.core.workloads.request import store_address
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.arrow.query import run_by_arrow
 from sluice.pipelines.query.attempt import Run
 from sluice.pipelines.query.planning import planned
-from sluice.pipelines.query.program import run_query
+from sluice.pipelines.query.spark_query import run_by_spark
 from support.archiving.archiving import archive_in
 from support.store.counts import assert_counted, manifest, results
 from support.until import PATIENT
@@ -93,8 +93,8 @@ def test_the_results_have_one_hash(
         with Stores(settings) as stores:
             how = Run.of(request, tmp_path / sink, listener=lambda *_: None)
             if program is not None:
-                return run_program(plan, program, stores, settings, how)
-            return run_query(plan, session, stores, settings, how)
+                return run_by_arrow(plan, program, stores, settings, how)
+            return run_by_spark(plan, session, stores, settings, how)
 
     rows = run("live")
     assert_counted(results(store, clicks.name), clicks)

@@ -203,7 +203,12 @@ def test_a_result_that_is_not_there_is_an_error(made: World) -> None:
 
 
 class Watch:
-    """A clock that goes on while one sleeps, and the times at which rows came."""
+    """A clock that goes on by sleeps only.
+
+    Attributes:
+        now: the time, in seconds.
+        slept: the seconds of each sleep.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -216,11 +221,14 @@ class Watch:
         self.now += seconds
 
 
-def test_the_pieces_of_a_batch_are_not_held_up(
-    made: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Return the clock of this test."""
+    return Watch(monkeypatch)
+
+
+def test_the_pieces_of_a_batch_are_not_held_up(made: World, watch: Watch) -> None:
     """A store may hand out the rows that were appended together one by one."""
-    watch = Watch(monkeypatch)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     next(rows)
@@ -232,10 +240,9 @@ def test_the_pieces_of_a_batch_are_not_held_up(
 
 
 def test_rows_that_come_all_the_time_are_handed_out_twenty_times_a_second(
-    made: World, monkeypatch: pytest.MonkeyPatch
+    made: World, watch: Watch
 ) -> None:
     """Each answer goes to all viewers, however few rows it has."""
-    watch = Watch(monkeypatch)
     rows = follow_rows(ModelStore(made), SINK, QUERY_ID)
     next(rows)
     for number in range(200):

@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 _TOLD: Final = re.compile(r"(?:sluice\.errors\.\w+\.)?(\w+): (.+)")
 
 
-def run_query(
+def run_by_spark(
     plan: QueryPlan, spark: SparkSession, stores: Stores, settings: Settings, run: Run
 ) -> int:
     """Run a query until it ends or is interrupted. Return the number of rows that it has written.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sluice.api.load import load
 from sluice.config import Settings
 from sluice.core.query.request import query_request
 from sluice.core.workloads.request import store_address
 from sluice.pipelines.programs.stores import Stores
-from sluice.pipelines.query.arrow.batches import run_program
+from sluice.pipelines.query.arrow.query import run_by_arrow
 from sluice.pipelines.query.attempt import Run
 from sluice.pipelines.query.planning import planned
-from sluice.pipelines.query.program import run_query
 from sluice.pipelines.query.session import HEAP
+from sluice.pipelines.query.spark_query import run_by_spark
 from support.store.counts import manifest
 from support.until import PATIENT, until
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from support.store.clicks import Clicks
 
 
+ROUNDS: Final = 70
+"""Events of each key in a run. They close at least one window."""
+
+
 class QueryRuns:
     """A query that counts clicks, run after run.
 
@@ -41,7 +45,7 @@ class QueryRuns:
         engine: what computes batches.
 
     Attributes:
-        heap: bytes of the JVM's heap, as the query is told.
+        heap: bytes that windows may take, and others beside them.
     """
 
     def __init__(
@@ -65,8 +69,8 @@ class QueryRuns:
         plan, program = planned(self._spark, request)
         with Stores(self.settings) as stores:
             if program is not None:
-                return run_program(plan, program, stores, self.settings, run, sleep=self._sleep)
-            return run_query(plan, self._spark, stores, self.settings, run)
+                return run_by_arrow(plan, program, stores, self.settings, run, sleep=self._sleep)
+            return run_by_spark(plan, self._spark, stores, self.settings, run)
 
     def request(self, **changes: Any) -> QueryRequest:
         """Return the request for the query."""

@@ -62,7 +62,7 @@ _STEP: Final = 8 << 20
 """Bytes that are read at a time."""
 
 
-def run_program(
+def run_by_arrow(
     plan: QueryPlan,
     program: Program,
     stores: Stores,
